@@ -1,8 +1,7 @@
 """Agents for the environments of `bandit_envs`: the papers' algorithms, trained policies, and their evaluation.
 
 The names below are the public face. An author of agents derives from `Algorithm`, `IndexPolicy` or `Agent`; what else
-such a file needs is in `agents.core`. The forms of 0.2.0, `PlanPolicy`, `RoundPolicy` and `BulkPolicy`, are found here
-until 0.4.
+such a file needs is in `agents.core`.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from .core import Agent, Algorithm, IndexPolicy, per_arm, per_episode, pull, setting
+from .core.former import refuse
 from .registry import make, names, register
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 # PyTorch and Stable-Baselines3, `evolve` with cmaes.
 _ON_USE = {
     ".benchmarking": ("Benchmark", "benchmark"),
-    ".earlier": ("BulkPolicy", "PlanPolicy", "RoundPolicy"),
     ".evaluation": ("Evaluation", "evaluate", "play", "record", "results"),
     ".evolved.evolution": ("evolve",),
     ".learned": ("load", "train"),
@@ -85,7 +84,7 @@ def __getattr__(name: str) -> Any:
     for module, held in _ON_USE.items():
         if name in held:
             return getattr(importlib.import_module(module, __name__), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    refuse(__name__, name)
 
 
 def __dir__() -> list[str]:

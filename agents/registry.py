@@ -28,7 +28,8 @@ from .core.wrapped import Behind, behind, wrappers_of
 
 ALIASES = {"md-apt": "apt", "md-ucbe": "ucbe", "md-sar": "sar"}
 LEARNED_MODELS = "agents.learned"  # the module that reads models from their files
-FILES = (".zip", ".json")  # of saved models, and of the parameters of `evolved`
+MODELS = (".safetensors", ".zip")  # ends of files of saved models
+FILES = (*MODELS, ".json")  # and of the parameters of `evolved`
 
 
 def _check(name: str, found: object) -> None:
@@ -113,9 +114,7 @@ AGENTS: Registry[Any] = Registry(
         "ppo": "agents.models.cards:PPO",
     },
     reserved=ALIASES,
-    refused=lambda name: (
-        "must not end in '.zip' or '.json', as paths of saved models do" if name.endswith(FILES) else None
-    ),
+    refused=lambda name: "must not end as paths of models, " + ", ".join(FILES) if name.endswith(FILES) else None,
 )
 LEARNED = ("ppo",)  # networks, which take longer than all others
 
@@ -126,7 +125,7 @@ def register(name: str, target: object) -> None:
     An installed package adds its agents by entry points of the group `bandit_envs.agents` instead.
 
     Args:
-        name: letters, digits, "-", "_" and "."; it does not end in ".zip", which stands for saved models.
+        name: letters, digits, "-", "_" and "."; it does not end in ".zip" and the like, which stand for saved models.
         target: a subclass of `Agent`; a function that makes an agent from a task; or text that names one of these,
             "module:Class", which is imported when the name is first used.
 
@@ -206,7 +205,7 @@ class Recipe:
         return str(getattr(self.target, "source", ""))
 
     def given(self, parameters: Mapping[str, object]) -> dict[str, Any]:
-        """The parameters and further ones, which come before them, in the spelling that the agent takes."""
+        """The parameters and further ones, which come before them; words of earlier versions, in files, are read."""
         allowed: Collection[str] = taken(self._maker()) or ()
         if "stop" in {*self.parameters, *parameters} and "stop" not in allowed:
             allowed = OPTIONS
@@ -266,7 +265,7 @@ class Recipe:
 
     def make(self, env_or_task: object, **parameters: object) -> Any:
         """The agent for an environment or a task; see `agents.make`."""
-        task, given, maker = task_of(env_or_task), self.given(parameters), self._maker()
+        task, given, maker = task_of(env_or_task), self.given(parameters) | parameters, self._maker()
         allowed = taken(maker)
         if "stop" in given and "stop" not in (allowed or ()):
             if "stop" in self.parameters and "stop" in parameters:
@@ -407,7 +406,7 @@ def recipe_of(agent: object, trust: bool = False) -> Recipe:
         return agent
     if isinstance(agent, str):
         name, parameters = (agent, {}) if agent.endswith(FILES) else parse_call(agent)
-        if name.endswith(".zip"):
+        if name.endswith(MODELS):
             learned: Any = importlib.import_module(LEARNED_MODELS)  # with PyTorch
             return Recipe(name, agent, learned.load(name, trust=flag("trust", trust)), parameters)
         if name.endswith(".json"):
@@ -475,7 +474,7 @@ def make(name: object, env_or_task: object, *, trust: bool = False, **parameters
 
     Args:
         name: a name of `names()`, or "module:Class" for a class that is imported, either possibly with parameters:
-            "apt(tolerance=0.05)"; the path of a saved model, .zip, or of the parameters of `evolved`, .json; a class;
+            "apt(tolerance=0.05)"; the path of a saved model, or of the parameters of `evolved`, .json; a class;
             or a function that makes an agent from a task.
         env_or_task: an environment (single or vector, wrapped or not, or an SB3 VecEnv) or a `Task`. An environment
             with a fixed instance also fills in what oracle agents must know of the truth.

@@ -5,7 +5,7 @@ the third the root seed (default 2026; 2027 for `evolved` in the docs, which was
 are models or cards of further agents to compare with.
 
     python examples/learned_table.py
-    python examples/learned_table.py 0.1 results 2026 results/seed1.zip
+    python examples/learned_table.py 0.1 results 2026 results/seed1.safetensors
 """
 
 import math

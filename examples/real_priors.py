@@ -80,7 +80,7 @@ def trained(name):
     """`evolved` on a mix of all sizes, and PPO on the first of them."""
     problem, parameters, _, arms, _ = PRIORS[name]
     mix = [{"instance": arms(K), "budget": T, "episodes": 60_000 // T} for K, T in SIZES]
-    evolved, ppo = OUT / f"evolved-{name}.json", OUT / f"ppo-{name}.zip"
+    evolved, ppo = OUT / f"evolved-{name}.json", OUT / f"ppo-{name}.safetensors"
     if not evolved.exists():
         more = {"env_kwargs": parameters, "mix": mix, "held_out": 20, "every": 10, "out": evolved}
         agents.evolve(problem, seconds=SECONDS, **more)

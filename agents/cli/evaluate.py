@@ -35,7 +35,7 @@ class Evaluate(
       bandit-envs evaluate Threshold --instance tao2019-1 --agents lsa apt uniform --at 200 500 1000
       bandit-envs evaluate bandit_envs/Threshold-v0 --instance captions-651 --threshold 1.5 \
           --agents lsa "apt(tolerance=0.05)" uniform --budget 500000 --episodes 16
-      bandit-envs evaluate Threshold --budget 200 --agents ppo.zip lsa uniform --figure ppo.png
+      bandit-envs evaluate Threshold --budget 200 --agents ppo.safetensors lsa uniform --figure ppo.png
       bandit-envs evaluate Threshold --instance tao2019-1 --agents lsa apt --episodes 1000000 --rows none --jobs -1 \
           --precision score=0.001 --out results/long
     """

@@ -17,7 +17,7 @@ from ..evaluation.report import table
 from ..registry import AGENTS, ALIASES, recipe_of
 from .options import Command, note
 
-Names = Literal["environments", "instances", "distributions", "agents", "promises", "laws"]
+Names = Literal["environments", "instances", "distributions", "agents", "promises"]
 Shown = Annotated[Names | None, arg(help_behavior_hint="")]
 
 
@@ -40,8 +40,9 @@ class List(Command):
             return
         width = shutil.get_terminal_size((120, 24)).columns
         tables = {"environments": _environments, "instances": _instances, "distributions": _arms, "agents": _agents}
-        what = "distributions" if self.what == "laws" else self.what  # its old name
-        print("\n\n".join(table(*tables[name](), width=width) for name in (tables if what is None else (what,))))
+        print(
+            "\n\n".join(table(*tables[name](), width=width) for name in (tables if self.what is None else (self.what,)))
+        )
 
 
 Table = tuple[list[str], list[list[str]]]  # heads and rows

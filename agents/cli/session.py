@@ -18,7 +18,7 @@ from bandit_envs.instances import number_in
 from ..core.files import write_alone
 from ..evaluation.report import table
 from ..session.page import serve
-from ..session.session import Ask as Asked
+from ..session.questions import Ask as Asked
 from ..session.setup import FACTS, suggested, task_from_facts
 from ..session.tables import for_spreadsheets
 from ..session.wishes import WISHES
@@ -177,9 +177,11 @@ class Ask(Action, of="Session.ask", without="take_over run"):
 
     def act(self, session: agents.Session) -> None:
         names, before = session.names, session.pending
-        for arm in (arms := session.ask(self.n, self.who)):
-            what = arm.code or names[arm]
-            print(what if arm.item is None else f"{what}\t{arm.item}")
+        tabled, D = bool(session.task.items), session.task.D
+        if arms := session.ask(self.n, self.who):  # once values stand in its lines, `import` reads this as a table
+            print("\t".join(["name", *["item"] * tabled, *(["value"] if D == 1 else [f"value_{d}" for d in range(D)])]))
+        for arm in arms:
+            print("\t".join([arm.code or names[arm], *[str(arm.item)] * tabled, *[""] * D]))
         if not arms:
             tell_why(session)
         elif before:
@@ -249,7 +251,7 @@ class Show(Action):
         print(table(heads, rows, right=(1, 2)))
         print_comparison(session.comparison()) if session.compares and len(session) else None
         print("waits: how often the arm has been asked for, and no result has been told yet\n" * bool(session.pending))
-        print_state(session)
+        print_state(session, first=False)
         if session.delta is not None and len(session) and not session.done and (said := forecast(session)):
             print(said)
         print_certainty(session)
@@ -278,11 +280,16 @@ class Undo(Action, of="Session.undo"):
 
     table: Annotated[Path | None, arg(metavar="TABLE", help_behavior_hint="")] = None
     """Undo all results of this table instead, the one of this name that was imported last."""
+    batch: Literal["all", "open"] | None = None
+    """Undo the whole plate of the event or, without plates, all that was asked for in one call: all questions and
+    results, or open questions alone; without --event that of the last question."""
 
     def act(self, session: agents.Session) -> None:
-        if self.event is not None and self.table is not None:
-            raise ValueError("undo takes --event or --table, not both")
-        if self.table is None:
+        if self.table is not None and (self.event is not None or self.batch is not None):
+            raise ValueError("undo takes --table alone, without --event and --batch")
+        if self.batch is not None:
+            print(f"undone: {session.undo_batch(self.event, results=self.batch == 'all')} questions and results")
+        elif self.table is None:
             print(f"undone: {undone(session, session.undo(self.event))}")
         else:
             print(f"undone: {session.undo_table(self.table)} results from {self.table}")

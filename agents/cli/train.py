@@ -45,8 +45,8 @@ class Train(EnvironmentCommand[Options], of="train", without="env_kwargs pulls_p
     def run(self) -> None:
         env_id, kwargs = environment_id(self.env_id), self.env_kwargs()
         out = Path("results") / self.algorithm if self.out is None else Path(self.out)
-        out = out.with_suffix("") if out.suffix == ".zip" else out
-        model, card = (out.with_name(out.name + suffix) for suffix in (".zip", ".json"))
+        out = out.with_suffix("") if out.suffix in (".safetensors", ".zip") else out
+        model, card = (out.with_name(out.name + suffix) for suffix in (".safetensors", ".json"))
         given = dict(_assignment(text) for text in self.hyperparameters)
         given |= {} if self.mix is None else {"mix": from_json("mix", self.mix)}
         given |= {"trust": True} if self.trust else {}

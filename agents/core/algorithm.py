@@ -366,7 +366,6 @@ class Form:
         )
         exec(compile(source, rule.__code__.co_filename, "exec"), place)
         function: Any = place["next_arm"]
-        rule = getattr(rule, "made_of", rule)
         function.__qualname__, function.__doc__, function.made_of = rule.__qualname__, rule.__doc__, rule
         return episode_kernel(function)  # type: ignore[no-any-return]
 

@@ -52,7 +52,7 @@ def evaluate(
     """Run agents on the same episodes of an environment and score their answers.
 
     Args:
-        agents: names ("lsa", "apt(tolerance=0.05)", "module:Class(alpha=2)") and paths of saved models ("model.zip"),
+        agents: names ("lsa", "apt(tolerance=0.05)", "module:Class(alpha=2)") and paths of models ("m.safetensors"),
             one or a list; or a class of agents, a function that makes an agent from a task, an `Agent`, an SB3 model,
             or a dict {label: one of these}. Of an `Agent` each environment gets one of its own, with its parameters.
         env_id: a registered environment, e.g. "bandit_envs/Threshold-v0"; the name of its problem, "Threshold"; or a

@@ -3,6 +3,7 @@
 from bandit_envs.kernels import install_hint
 
 try:
+    import safetensors  # noqa: F401
     import stable_baselines3  # noqa: F401
     import torch  # noqa: F401
 except ImportError as error:

@@ -1,4 +1,4 @@
-"""`Trained`, a learned agent, and `load`, which reads one from SB3's own file format.
+"""`Trained`, a learned agent, and `load`, which reads one from its file.
 
 What this package has written is read as plain numbers, see `plain`. Any other model file holds pickles: loading one
 runs the code of its maker, and is done only where a user says that its maker is trusted.
@@ -18,19 +18,22 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from gymnasium import spaces
 from numpy.typing import NDArray
 
 from bandit_envs import FEATURES, Task
-from bandit_envs.envs import NUMBERS, numbers_of, shows_pending
+from bandit_envs.envs import NUMBERS, box_of, numbers_of, shows_pending
 from bandit_envs.kernels import flag
 
 from ..core.agent import task_of
-from ..core.files import finish, require_folder, write_together
+from ..core.files import finish, reading, require_folder, write_together
 from ..core.forms import forms_of
-from ..models.cards import FORMAT, check_format, read_card, train_again
+from ..models.cards import FORMAT, card_path, check_format, read_card, stored_card, train_again
 from . import plain
-from .plain import FORMAT_NAME, Archive, NotPlainError, OtherVersionError
-from .policy import Equivariant
+from .plain import Facts, NotPlainError
+from .policy import Equivariant, EquivariantPolicy
+
+SUFFIXES = (".safetensors", ".zip")  # of files of models; the second is SB3's
 
 # Attributes that belong to a run, not to the model.
 _PASSING = ("_last_obs", "_last_episode_starts", "_last_original_obs", "ep_info_buffer", "ep_success_buffer")
@@ -136,23 +139,49 @@ class Trained:
         return f"Trained({self.name}, {self.card.get('env_id', 'without a card')})"
 
     def save(self, out: str | Path) -> Path:
-        """Write the model `<out>.zip` in SB3's format and its card `<out>.json`, both or neither; returns its path.
+        """Write the model `<out>.safetensors` and its card `<out>.json`, both or neither; returns the model's path.
+
+        A model of classes that neither this package nor SB3 knows is written in SB3's format, `<out>.zip`, which needs
+        `trust` when it is loaded.
 
         Args:
-            out: the path without its suffix, or with `.zip`; folders that are missing are made.
+            out: the path without its suffix, or with one of `SUFFIXES`.
 
         Raises:
             ValueError: for a network that came with the package, which is no model of SB3; and where out names no file.
         """
-        model, card = paths_of(out)
+        file, card = paths_of(out)
         if not hasattr(self.model, "save"):
             text = f"{self!r} is a network without the algorithm that trained it, and no model of Stable-Baselines3:"
-            raise ValueError(f"{text} pickle keeps it, and agents.learned.weights.store writes its weights")
+            raise ValueError(f"{text} pickle keeps it")
         require_folder(card)
-        setattr(self.model, FORMAT_NAME, FORMAT)
-        setattr(self.model, plain.NETWORK_NAME, plain.network_json(self.model.policy_kwargs))
-        write_together(card, self.card, {model.name: lambda path: self.model.save(path, exclude=_PASSING)})
-        return model
+        if (facts := plain.facts_of(self.model)) is None:
+            file = file.with_suffix(".zip")
+            write: Any = functools.partial(self.model.save, exclude=_PASSING)
+        else:
+            content = plain.written({"format": FORMAT, **facts}, self.model)
+            write = lambda path: path.write_bytes(content)
+        write_together(card, self.card, {file.name: write})
+        for suffix in {*SUFFIXES} - {file.suffix}:  # a model that was here before
+            file.with_suffix(suffix).unlink(missing_ok=True)
+        return file
+
+
+class PolicyOnly:
+    """A policy without the algorithm that trained it; it has what `Trained` needs of a model of SB3."""
+
+    def __init__(self, policy: EquivariantPolicy, name: str) -> None:
+        self.policy, self.name, self.predict = policy, name, policy.predict
+
+
+def load_stored(name: str, task: Task) -> Trained:
+    """The network of this name that comes with the package for a task; it runs on any number of arms."""
+    card, path = stored_card(name, task), card_path(name, task)
+    with reading(file := path.with_suffix(".safetensors")):
+        facts, (weights, _) = plain.facts_in(file), plain.weights_in(file)
+        policy = EquivariantPolicy(*plain.spaces_of(facts), lambda _: 0.0, **plain.network_of(facts, weights))
+        policy.load_state_dict(weights)
+    return Trained(PolicyOnly(policy, name), card, task)
 
 
 class Repeated:
@@ -178,22 +207,23 @@ class Repeated:
 
 
 def paths_of(out: str | Path) -> tuple[Path, Path]:
-    """Where the model and the card are; `out` may or may not have the suffix of the model."""
+    """Where the model and the card are; `out` may or may not have a suffix of a model."""
     path = Path(out)
-    stem = path.name.removesuffix(".zip")
-    if not stem:
+    stem = path.stem if path.suffix in SUFFIXES else path.name
+    if stem in ("", *SUFFIXES):
         raise ValueError(f"out must name a file, got {str(out)!r:.200}")
-    return path.with_name(f"{stem}.zip"), path.with_name(f"{stem}.json")
+    return path.with_name(f"{stem}.safetensors"), path.with_name(f"{stem}.json")
 
 
 def load(path: str | Path, env_or_task: object = None, *, trust: bool = False) -> Trained:
-    """A model that `train`, or SB3's own `save`, has written: PPO, A2C or DQN on features or beliefs.
+    """A model that `train` has written, or, with `trust`, SB3's own `save`: PPO, A2C or DQN on features or beliefs.
 
     A file of this package, or with a policy of this package, is read as plain weights, which runs no code of its maker.
     Any other file holds pickles, and loading it runs the code in them.
 
     Args:
-        path: of the `.zip` file; the suffix may be left out. The card is read from the `.json` file beside it, if any.
+        path: of the file, `.safetensors`, or `.zip` as SB3 and earlier versions write it; the suffix may be left out.
+            The card is read from the `.json` file beside it, if any.
         env_or_task: what the model is to run on; an equivariant policy takes any K. None: as trained, or, for an
             equivariant policy, as the observations come.
         trust: load files that are not plain too: their makers may run any code.
@@ -206,39 +236,27 @@ def load(path: str | Path, env_or_task: object = None, *, trust: bool = False) -
     trust = flag("trust", trust)
     file, card_file = paths_of(path)
     finish(card_file)
+    zipped = file.with_suffix(".zip")
+    file = zipped if Path(path).suffix == ".zip" or zipped.is_file() and not file.exists() else file
     if file.is_dir():
         raise IsADirectoryError(f"{file} is a folder, not a saved model")
     if not file.is_file():
         raise FileNotFoundError(f"there is no saved model {file}")
     card = read_card(card_file) if card_file.exists() else {}
     with _named(file, card):
-        archive = Archive.read(file)
-    check_format(file, archive.data.get(FORMAT_NAME), card)
-    with _named(file, card):
+        facts = plain.facts_in(file)
+    check_format(file, facts.get("format"), card)
+    with _named(file, card), _untouched_generators():  # SB3 seeds them where a model is made
         if card.get("features", list(FEATURES)) != list(FEATURES):
             raise OtherVersionError(f"it reads the features {', '.join(card['features'])}")
-        if archive.kind is None:
-            raise ValueError("nothing in it names its class")
-        known = card or FORMAT_NAME in archive.data or archive.module in plain.OURS
-        foreign = archive.not_plain() if known else "this package has not written it"
-        if foreign and not trust:
-            raise NotPlainError(foreign)
-
-    def read(arms: int | None = None) -> Any:
-        with _untouched_generators(), _named(file, card):  # SB3 seeds them where a model is made
-            if not foreign:
-                try:
-                    return archive.model(arms)
-                except NotPlainError:
-                    if not trust:
-                        raise
-            return _unpickled(archive, arms)
-
-    model = read()
+        if (card.get("env_kwargs") or {}).get("observation") == "belief":
+            raise OtherVersionError("it reads observation='belief', for which there is 'relative' since 0.3.0")
+        model = _read(file, facts, bool(card), trust)
     forms = forms_of(model, card.get("env_kwargs"))
     arms = int(getattr(model.action_space, "n", 1)) - forms.stop
     form = forms.observation if forms.observation in NUMBERS else "features"
-    each, more, _ = numbers_of(form, shows_pending(model.observation_space))
+    pending = shows_pending(model.observation_space)
+    each, more, _ = numbers_of(form, pending)
     if model.observation_space.shape != (each * arms + more,):
         sizes = ", ".join(f"{name!r} {each} for each and {more} more" for name, (each, more, _) in NUMBERS.items())
         raise ValueError(
@@ -253,17 +271,33 @@ def load(path: str | Path, env_or_task: object = None, *, trust: bool = False) -
                 f"has weights for each arm. Train it with {K} arms; or train agents.learned.EquivariantPolicy, as "
                 "`bandit-envs train` does, which takes any number of arms"
             )
-        model = read(K)
+        weights = model.get_parameters()
+        box, actions = box_of(K, model.policy.observation, pending), spaces.Discrete(K + model.policy.stop)
+        model.observation_space, model.action_space = box, actions
+        with _untouched_generators():
+            model._setup_model()
+        model.set_parameters(weights, device="cpu")
     return Trained(model, card, None if env_or_task is None else task_of(env_or_task))
 
 
-def _unpickled(archive: Archive, arms: int | None) -> object:
-    """The model in a file, read by SB3's own loader, which runs the code in it; arms: see `Archive.model`."""
-    own = None if arms is None else dict(zip(("observation_space", "action_space"), archive.spaces(arms), strict=True))
+def _read(file: Path, facts: Facts, known: bool, trust: bool) -> Any:
+    """The model in a file with these facts, as plain numbers, or with `trust`; `known`: there is a card of it."""
+    kind, foreign = plain.kind_of(facts), ""
+    if file.suffix == ".zip":
+        ours = known or facts["format"] is not None or facts["policy"].startswith("agents.learned.")
+        foreign = plain.only_in_pickles(facts) if ours else "this package has not written it"
+        if foreign and not trust:
+            raise NotPlainError(foreign)
+    if not foreign:
+        try:
+            return plain.made(facts, *plain.weights_in(file))
+        except NotPlainError:
+            if not trust:
+                raise
     with warnings.catch_warnings(record=True) as caught:  # SB3 only warns of classes that have lost a name
         warnings.simplefilter("always")
         try:
-            model = archive.kind.load(archive.path, device="cpu", custom_objects=own)
+            model = kind.load(file, device="cpu")
         except Exception as error:
             lost = [str(one.message) for one in caught if "Could not deserialize" in str(one.message)]
             if lost or isinstance(error, (ImportError, AttributeError)):
@@ -272,6 +306,10 @@ def _unpickled(archive: Archive, arms: int | None) -> object:
     for one in caught:
         warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
     return model
+
+
+class OtherVersionError(ValueError):
+    """Of a model of an earlier version, which this one does not read any more."""
 
 
 @contextmanager
@@ -287,10 +325,9 @@ def _named(file: Path, card: Mapping[str, object]) -> Iterator[None]:
         if isinstance(error, NotPlainError):
             said = f"holds pickles, which can run any code when they are loaded ({text:.300}): if you trust its maker, "
             said += "say trust=True, or --trust on the command line"
-        elif isinstance(error, OtherVersionError) or "state_dict" in text:
+        elif isinstance(error, OtherVersionError) or "state_dict" in text or "unexpected keyword" in text:
             said = f"was saved by another version of this package, or of one that it needs ({text:.500}): "
             said += train_again(card)
         else:
-            known = ", ".join([*(kind.__name__ for kind in plain.MARKS.values()), *plain.CONTRIB.values()])
-            said = f"holds no model of Stable-Baselines3 ({known}): {text:.500}"
+            said = f"holds no model of Stable-Baselines3 ({', '.join(plain.KINDS)}): {text:.500}"
         raise ValueError(f"{file} {said}") from error

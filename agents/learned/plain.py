@@ -1,220 +1,194 @@
-"""Models in SB3's format, read as plain numbers: loading one runs no code of its maker.
+"""Models as plain numbers: reading one runs no code of its maker.
 
-SB3's file is an archive. Its `data` is JSON, in which every Python object stands as a pickle and, beside it, as text;
-its `.pth` files hold weights. SB3's own loader unpickles all of them. Here only the text, the numbers, and weights
-without objects are read; classes are known by their modules.
+A `.safetensors` file holds the weights of a policy and of its optimizer, and in its head, as JSON, the facts: names of
+classes, hyperparameters, spaces. A zip of SB3 holds the same, and beside it pickles, which stay unread here.
 """
 
 from __future__ import annotations
 
-import inspect
+import contextlib
+import importlib
 import io
 import json
 import re
 import zipfile
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from gymnasium import spaces
-from stable_baselines3 import A2C, DQN, PPO
-from stable_baselines3.common.base_class import BaseAlgorithm
+from safetensors import safe_open
+from safetensors.numpy import save
 from stable_baselines3.common.sb2_compat.rmsprop_tf_like import RMSpropTFLike
 
 from bandit_envs import FEATURES
-from bandit_envs.envs import box_of, shown_by
+from bandit_envs.envs import box_of, shown_by, shows_pending
 from bandit_envs.kernels import integer, json_of
 
 from ..core.optional import require
-from .policy import EquivariantPolicy
+from .policy import ArmExtractor
 
-FORMAT_NAME = "bandit_envs_format"  # the attribute of a saved model that holds the number of the format
-NETWORK_NAME = "bandit_envs_network"  # that which holds its policy_kwargs as JSON, classes by their names
-# The classes that it may name: optimizers and activations.
+Facts = dict[str, Any]
+Weights = dict[str, Any]
+HEAD, OPTIMIZER = "bandit_envs", "optimizer."  # of the head, the entry of facts; a prefix of weights
+# Optimizers, activations and extractors that `policy_kwargs` may name.
 CLASSES = {
     f"{kind.__module__}.{kind.__qualname__}": kind
-    for kind in [*vars(torch.nn).values(), *vars(torch.optim).values(), RMSpropTFLike]
+    for kind in [*vars(torch.nn).values(), *vars(torch.optim).values(), RMSpropTFLike, ArmExtractor]
     if isinstance(kind, type) and issubclass(kind, (torch.nn.Module, torch.optim.Optimizer))
 }
-# A file is of the first of these classes whose attribute it stores.
-MARKS: dict[str, type[BaseAlgorithm]] = {"clip_range": PPO, "exploration_fraction": DQN, "gae_lambda": A2C}
-# Of sb3-contrib's classes, which have `clip_range` too, the module of the policy has this word in its name.
-CONTRIB = {"maskable": "MaskablePPO", "recurrent": "RecurrentPPO"}
-# The policies that are read as plain weights, by the modules of their classes: of this package, and of others.
-OURS = ("agents.learned.policy", "agents.learned.maskable")
-NAMED = {
+# The classes of models with their packages, and marks: a zip is of the first whose mark is an attribute that it stores,
+# or a word in the name of its policy's module.
+KINDS = {
+    "MaskablePPO": ("sb3_contrib", "maskable"),
+    "RecurrentPPO": ("sb3_contrib", "recurrent"),
+    "PPO": ("stable_baselines3", "clip_range"),
+    "DQN": ("stable_baselines3", "exploration_fraction"),
+    "A2C": ("stable_baselines3", "gae_lambda"),
+}
+# The policies by their modules: classes of this package, and SB3's names of its own.
+POLICIES = {
+    "agents.learned.policy": "EquivariantPolicy",
+    "agents.learned.maskable": "MaskableEquivariantPolicy",
     "stable_baselines3.common.policies": "MlpPolicy",
     "stable_baselines3.dqn.policies": "MlpPolicy",
     "sb3_contrib.common.maskable.policies": "MlpPolicy",
     "sb3_contrib.common.recurrent.policies": "MlpLstmPolicy",
 }
-# Numbers of a model that are no arguments of its class.
-COUNTERS = (
-    "num_timesteps", "_total_timesteps", "_num_timesteps_at_start", "_n_updates", "_episode_num", "_n_calls",
-    "_current_progress_remaining", "exploration_rate",
-)  # fmt: skip
-# Arguments that do not come from the file: those that are given here, where a run writes its log, and classes of
-# rollout buffers, which change how a model learns and not what it decides.
-NOT_READ = (
-    "policy", "env", "device", "tensorboard_log", "verbose", "_init_setup_model", "rollout_buffer_class",
-    "rollout_buffer_kwargs",
-)  # fmt: skip
-LOST = ("stop", "context", "steep", "decay")  # arguments of networks of earlier versions
-SIZES = ("net_arch", "lstm_hidden_size", "n_lstm_layers")  # of SB3's networks, numbers that make them large
+SIZES = ("hidden", "net_arch", "lstm_hidden_size", "n_lstm_layers")  # arguments of networks that make them large
 MOST_ARMS = 10**6
 
 
-@dataclass(frozen=True)
-class Archive:
-    """What can be read of a saved model without unpickling it; in `data`, JSON, pickles are left as text."""
-
-    path: Path
-    data: Mapping[str, Any]
-
-    @classmethod
-    def read(cls, path: Path) -> Archive:
-        """Read the JSON of a file."""
-        with zipfile.ZipFile(path) as archive:
-            data = json_of(archive.read("data"))
-        if not isinstance(data, dict):
-            raise ValueError(f"its data must be a JSON object, got {data!r:.80}")
-        return cls(path, data)
-
-    @property
-    def kind(self) -> Any:
-        """The class of SB3 or sb3-contrib that has written the file, or None."""
-        for word, name in CONTRIB.items():
-            if word in self.module and "clip_range" in self.data:
-                return getattr(require("sb3_contrib", f"a model of {name}", "training"), name)
-        return next((kind for mark, kind in MARKS.items() if mark in self.data), None)
-
-    @property
-    def module(self) -> str:
-        """The module of the policy's class, "" if it names none."""
-        entry = self.data.get("policy_class")
-        return str(entry.get("__module__", "")) if isinstance(entry, dict) else ""
-
-    def not_plain(self) -> str:
-        """Why the file cannot be read as plain weights; "" if it can."""
-        if self.module not in (*OURS, *NAMED):
-            return f"its policy is of the module {self.module or 'of nothing'!s:.200}"
-        for name in ("policy_kwargs", "replay_buffer_kwargs"):
-            known = name == "policy_kwargs" and self.data.get(NETWORK_NAME) is not None
-            if not known and ":serialized:" in json.dumps(self.data.get(name)):
-                return f"its {name} hold Python objects"
-        return ""
-
-    def spaces(self, arms: int | None = None) -> tuple[spaces.Box, spaces.Discrete]:
-        """The spaces of observations and actions of a model, read from text; arms: as of `model`."""
-        try:
-            count = int(self.data["action_space"]["n"])
-            shape = tuple(map(int, self.data["observation_space"]["_shape"]))
-        except (TypeError, KeyError, ValueError) as error:
-            raise ValueError(f"its spaces are no Discrete and Box: {error!r:.200}") from error
-        if not 2 <= count <= MOST_ARMS or not all(0 <= size <= MOST_ARMS * len(FEATURES) for size in shape):
-            raise ValueError(f"its spaces are of {count} actions and shape {shape}")
-        low = str(self.data["observation_space"].get("low"))
-        pending = None if "..." in low else len(set(re.findall(r"-?\d+\.", low))) > 1
-        known = shown_by(shape[0], count, pending) if len(shape) == 1 else None
-        if known is None and arms is not None:
-            raise ValueError(f"its observations of shape {shape} are neither beliefs nor features")
-        if known is None:
-            return spaces.Box(-1.0, 1.0, shape, np.float32), spaces.Discrete(count)
-        form, stop, pending = known
-        K = count - stop if arms is None else arms
-        return box_of(K, form, pending), spaces.Discrete(K + stop)
-
-    def model(self, arms: int | None = None) -> Any:
-        """The model with the weights of the file; `arms` are for equivariant policies, None: as there.
-
-        Raises:
-            NotPlainError: if weights hold anything but numbers. Others, if the file is damaged.
-        """
-        kind, (box, actions) = self.kind, self.spaces(arms)
-        weights = {name: self._weights(f"{name}.pth") for name in ("policy", "policy.optimizer")}
-        check_finite(weights["policy"])
-        given = self._arguments(kind, weights["policy"])
-        model = kind(self._policy(), None, device="cpu", _init_setup_model=False, **given)
-        for name in (*COUNTERS, "n_envs"):
-            value = self.data.get(name)
-            if type(value) in (int, float):
-                setattr(model, name, value)
-        if type(model.n_envs) is not int or model.n_envs < 1:
-            raise ValueError(f"n_envs must be an integer >= 1, got {model.n_envs!r:.80}")
-        model.observation_space, model.action_space = box, actions
-        model._last_original_obs = self.data.get("_last_original_obs")  # not None behind `VecNormalize`
-        for name in (FORMAT_NAME, NETWORK_NAME):
-            if name in self.data:
-                setattr(model, name, self.data[name])
-        model._setup_model()
-        model.set_parameters(weights, exact_match=True, device="cpu")
-        return model
-
-    def _policy(self) -> object:
-        """The class of the policy, or SB3's name of it."""
-        if self.module == "agents.learned.maskable":
-            from .maskable import MaskableEquivariantPolicy
-
-            return MaskableEquivariantPolicy
-        return EquivariantPolicy if self.module in OURS else NAMED[self.module]
-
-    def _weights(self, name: str) -> object:
-        """What a file of weights holds: tensors and numbers, no objects."""
-        with zipfile.ZipFile(self.path) as archive:
-            content = archive.read(name)
-        try:
-            return torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
-        except Exception as error:
-            raise NotPlainError(f"its {name} holds more than numbers, or is damaged: {error}") from error
-
-    def _arguments(self, kind: Any, weights: Any) -> dict[str, object]:
-        """The hyperparameters in the file that are numbers, text, and dicts of such."""
-        found: dict[str, object] = {}
-        for name in inspect.signature(kind).parameters:
-            value = self.data.get(name)
-            if name in NOT_READ or value is None:
-                continue
-            if isinstance(value, dict) and ":serialized:" in value:
-                constant = re.fullmatch(r"ConstantSchedule\(val=([-+.0-9e]+)\)", str(value.get("value_schedule")))
-                if constant:
-                    found[name] = float(constant[1])
-            else:
-                found[name] = value
-        if (network := self.data.get(NETWORK_NAME)) is not None:
-            found["policy_kwargs"] = network
-        if "policy_kwargs" in found:
-            found["policy_kwargs"] = check_network(found["policy_kwargs"], weights)
-        return found
+class NotPlainError(ValueError):
+    """Of a file that only SB3's loader might read, which runs code."""
 
 
-def network_json(policy_kwargs: Any) -> dict[str, object] | None:
-    """The arguments of a policy as JSON, classes by their names; None if they are anything else."""
-    names = {kind: name for name, kind in CLASSES.items()}
-    form = {
-        name: {"class": names[value]} if isinstance(value, type) and value in names else value
-        for name, value in (policy_kwargs or {}).items()
-    }
+def facts_of(model: Any) -> Facts | None:
+    """What a file says of a model beside its weights; None where it needs classes that only pickles hold."""
+    kind, module, seen = type(model), type(model.policy).__module__, model.observation_space
+    names = {one: name for name, one in CLASSES.items()}
+    given = (model.policy_kwargs or {}).items()
+    network = {name: {"class": names.get(one)} if isinstance(one, type) else one for name, one in given}
+    known = kind.__module__.startswith(KINDS.get(kind.__name__, "?")[0]) and module in POLICIES
+    if not known or not isinstance(seen, spaces.Box) or len(seen.shape) != 1 or {"class": None} in network.values():
+        return None
     try:
-        return form if json.loads(json.dumps(form)) == form else None
+        json.dumps(network)
     except (TypeError, ValueError):
         return None
+    settings = ((name, getattr(getattr(one, "value_schedule", None), "val", one)) for name, one in vars(model).items())
+    facts = {"class": kind.__name__, "policy": module, "network": network, "settings": _numbers(settings)}
+    return facts | {"actions": int(model.action_space.n), "size": seen.shape[0], "pending": shows_pending(seen)}
 
 
-def check_network(asked: object, weights: Mapping[str, Any]) -> dict[str, Any]:
+def _numbers(settings: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    return {name: one for name, one in settings if type(one) in (bool, int, float)}
+
+
+def written(facts: Facts, model: Any) -> bytes:
+    """The file of a model whose facts these are."""
+    policy, optimizer = (model.get_parameters()[part] for part in ("policy", "policy.optimizer"))
+    state = {f"{OPTIMIZER}{i}.{name}": one for i, row in optimizer["state"].items() for name, one in row.items()}
+    numbers = ((name, torch.as_tensor(one)) for name, one in {**policy, **state}.items() if one is not None)
+    arrays = {name: np.array(one.detach().cpu().numpy(), order="C") for name, one in numbers}
+    content: bytes = save(arrays, {HEAD: json.dumps(facts)})
+    return content
+
+
+def facts_in(path: Path) -> Facts:
+    """The facts in a file; in the JSON of a zip, each Python object is text, and a pickle beside it."""
+    if path.suffix != ".zip":
+        with safe_open(path, "np") as file:
+            return dict(json_of((file.metadata() or {}).get(HEAD, "{}").encode()))
+    with zipfile.ZipFile(path) as archive:
+        data = json_of(archive.read("data"))
+    entry = data.get("policy_class")
+    module = str(entry.get("__module__", "")) if isinstance(entry, dict) else ""
+    kind = next((name for name, (_, mark) in KINDS.items() if mark in module or mark in data), None)
+    settings = dict(data)
+    for name, one in data.items():
+        text = str(one.get("value_schedule")) if isinstance(one, dict) else ""
+        if constant := re.fullmatch(r"ConstantSchedule\(val=([-+.0-9e]+)\)", text):
+            settings[name] = float(constant[1])
+    network = data.get("bandit_envs_network", data.get("policy_kwargs"))
+    facts = {"class": kind, "policy": module, "network": network, "settings": _numbers(settings.items())}
+    facts |= {"format": data.get("bandit_envs_format"), "normalised": data.get("_last_original_obs") is not None}
+    with contextlib.suppress(TypeError, KeyError, ValueError):  # of spaces that are no Box and Discrete
+        [facts["size"]] = map(int, data["observation_space"]["_shape"])
+        facts["actions"] = int(data["action_space"]["n"])
+        if "..." not in (low := data["observation_space"]["low"]):
+            facts["pending"] = len(set(re.findall(r"-?\d+\.", low))) > 1
+    return facts
+
+
+def only_in_pickles(facts: Facts) -> str:
+    """Why a zip with these facts cannot be read as plain numbers; "" if it can."""
+    if facts["policy"] not in POLICIES:
+        return f"its policy is of the module {facts['policy'] or 'of nothing'!s:.200}"
+    return "its policy_kwargs hold Python objects" if ":serialized:" in json.dumps(facts["network"]) else ""
+
+
+def weights_in(path: Path) -> tuple[Weights, dict[int, Weights]]:
+    """The weights in a file: of the policy by name, and the state of the optimizer."""
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path) as archive:
+            files = [io.BytesIO(archive.read(f"{name}.pth")) for name in ("policy", "policy.optimizer")]
+        try:
+            policy, optimizer = (torch.load(file, map_location="cpu", weights_only=True) for file in files)
+        except Exception as error:
+            raise NotPlainError(f"its weights are more than numbers, or damaged: {error}") from error
+        return policy, optimizer["state"]
+    found: dict[int | None, Weights] = {None: {}}
+    with safe_open(path, "np") as file:
+        for name in file.keys():  # noqa: SIM118 (it is no dict)
+            i, _, key = name.removeprefix(OPTIMIZER).partition(".") if name.startswith(OPTIMIZER) else ("", "", name)
+            found.setdefault(int(i) if i else None, {})[key] = torch.from_numpy(file.get_tensor(name))
+    return found.pop(None), found  # type: ignore[return-value]
+
+
+def kind_of(facts: Facts) -> Any:
+    """The class of a model."""
+    if (name := facts.get("class")) not in KINDS:
+        raise ValueError("nothing in it names its class")
+    return getattr(require(KINDS[name][0], f"a model of {name}", "training"), name)
+
+
+def spaces_of(facts: Facts) -> tuple[spaces.Box, spaces.Discrete]:
+    """The spaces of observations and actions of a model."""
+    count = integer("the number of actions", facts.get("actions"), 2, MOST_ARMS)
+    size = integer("the size of observations", facts.get("size"), 0, MOST_ARMS * len(FEATURES))
+    form, stop, pending = shown_by(size, count, facts.get("pending")) or (None, False, False)
+    box = spaces.Box(-1.0, 1.0, (size,), np.float32) if form is None else box_of(count - stop, form, pending)
+    return box, spaces.Discrete(count)
+
+
+def made(facts: Facts, policy: Weights, optimizer: dict[int, Weights]) -> Any:
+    """The model of facts and weights from a file; errors, of any type, say what is wrong with them."""
+    network, name, settings = network_of(facts, policy), POLICIES[facts["policy"]], facts["settings"]
+    of = name if name.startswith("Mlp") else getattr(importlib.import_module(facts["policy"]), name)
+    model = kind_of(facts)(of, None, device="cpu", _init_setup_model=False)
+    able = [one for one, old in vars(model).items() if old is None or isinstance(old, (int, float))]
+    vars(model).update(_numbers((one, settings.get(one)) for one in able), policy_kwargs=network)
+    model.n_envs = integer("n_envs", settings.get("n_envs"), 1)
+    model.observation_space, model.action_space = spaces_of(facts)
+    model._last_original_obs = facts.get("normalised") or None  # not None behind `VecNormalize`
+    model._setup_model()
+    state = {"state": optimizer, "param_groups": model.policy.optimizer.state_dict()["param_groups"]}
+    model.set_parameters({"policy": policy, "policy.optimizer": state}, exact_match=True, device="cpu")
+    return model
+
+
+def network_of(facts: Facts, weights: Weights) -> dict[str, Any]:
     """The arguments of a network from a file, checked: it is no larger than its weights, in a damaged file too."""
-    if not isinstance(asked, Mapping):
+    check_finite(weights)
+    if not isinstance(asked := facts["network"] or {}, Mapping):
         raise ValueError(f"the arguments of its network must be an object, got {asked!r:.80}")
     found = dict(asked)
     widest = max((int(size) for one in weights.values() for size in np.shape(one)), default=0)
     for name, value in found.items():
-        if name == "hidden":
-            integer(name, value, 1, widest)
-        elif name in LOST:
-            raise OtherVersionError(f"its network has the argument {name!r}, which there is no more")
-        elif isinstance(value, dict) and value.keys() == {"class"}:
+        if isinstance(value, dict) and value.keys() == {"class"}:
             if value["class"] not in CLASSES:
                 raise ValueError(f"its {name} is no optimizer or activation of PyTorch, {value['class']!r:.80}")
             found[name] = CLASSES[value["class"]]
@@ -231,11 +205,3 @@ def check_finite(weights: object) -> None:
         found = torch.as_tensor(one)
         if found.is_complex() or not bool(torch.isfinite(found).all()):
             raise ValueError(f"its weights {name!r} must be finite real numbers")
-
-
-class OtherVersionError(ValueError):
-    """A network of an earlier version, which this one has no more."""
-
-
-class NotPlainError(ValueError):
-    """Weights that only SB3's loader might read, which runs code."""

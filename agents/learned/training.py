@@ -95,7 +95,7 @@ def train(
             `num_envs`, `held_out`, and a `pulls_per_action` that is not of the final report. K, budget and parameters
             may differ; `observation`, `reward` and `stop` may not. A rollout has `n_steps` actions in each episode.
         seeds: keep the best of so many trainings, `seed` and on, on the same held-out episodes; the card lists them.
-        out: write the model `<out>.zip`, its card `<out>.json`, and its learning curve `<out>.png`.
+        out: write the model `<out>.safetensors`, its card `<out>.json`, and its learning curve `<out>.png`.
         progress: lines on standard error, ten seconds apart or more; None: if that is a terminal.
         pulls_per_action: of the training environment, see `NativeVecEnv`.
         checkpoints: how many, in the later part of the run, >= 1.

@@ -1,1 +1,1 @@
-"""The models that come with the package: a card (JSON) for each, and the weights (npz) of a network beside it."""
+"""The models that come with the package: a card (JSON) each, and the weights (safetensors) of networks."""

@@ -13,7 +13,7 @@ from bandit_envs.kernels import number
 from ..core.agent import Problems, by_certificate, task_of
 from ..core.files import read_together, reading
 
-FOLDER, LOADER = Path(__file__).parent, "agents.learned.weights"  # the module that makes agents of networks
+FOLDER, LOADER = Path(__file__).parent, "agents.learned.model"  # the module that makes agents of networks
 
 # Raise this number when a model saved before could not be read any more, or would decide otherwise: when classes that
 # its file names move, when the network changes, or the features that it reads. Files without a number are of format 1.

@@ -87,7 +87,7 @@ def ab_test(
     facts |= {"margin": margin, "lift": lift, "expected": expected}
     facts |= {"binary": True} if binary else {"sigma": sigma}
     with warnings.catch_warnings(), Session("uniform(stop='certificate')", facts, store=":memory:") as session:
-        session._record([("", name, count, None) for name, count in counts.items()], None)
+        session.tell_all(counts.items())
         compared = session.comparison(rate)
     moved = uneven(found, control)
     why = dict.fromkeys(names if control in noisy else noisy, NOISY) | dict.fromkeys(moved, MOVED)

@@ -26,11 +26,11 @@ from ..evaluation.lockstep import Lockstep
 from ..evaluation.plan import Plan
 from ..evaluation.plots import COLOURS, LINES, save
 from ..evaluation.progress import Progress, compilation_noted, reported_in_lines, shown
+from .course import Part, Statistics
 from .design import controls_of
 from .fold import State, count_of, fold, sample_of
 from .guesses import Guess, Prior, Seen, range_of
 from .log import Log
-from .run import Part, Statistics
 from .setup import Setup, suggested
 from .wishes import wishes_of
 
@@ -45,6 +45,7 @@ BEYOND = 20.0  # medians, from which on a rehearsal is cut
 SAVES, FEWEST = 0.9, 20  # of the measurements: what leaves more is no advice; rehearsals that it rests on
 MOST_IDEAS = 4  # of an advice
 WIDER, SURE = 1.25, 20  # how many times the noise a sigma is that is advised; repeated results of a pilot that it needs
+GUESSED = "a guess, "  # begins the words of a prior that nobody gave
 CERTIFIED = "(stop='certificate')"
 BESIDE = 1.03  # of the largest number of measurements, how far a figure reaches
 TABLES = (".csv", ".tsv", ".txt", ".xlsx", ".jsonl", ".ndjson", ".parquet")  # files of results; others are sessions
@@ -194,9 +195,10 @@ class Rehearsal:
         return f"about {_about(middle)}{noun} ({_about(low)} {'or more' if high == math.inf else f'to {_about(high)}'})"
 
     def until(self) -> str:
-        """`sentence`, and what ends the first agent in most rehearsals: that the answer is certain, or the budget."""
+        """`sentence`, what ends most rehearsals of the first agent, and the guess that it rests on."""
         one = next(iter(self.outcomes.values()))
-        cut = "; the clock cut some rehearsals, so that these numbers are too low" * bool(one.cut.any())
+        cut = f", by {self.believed}" if self.believed.startswith(GUESSED) else ""
+        cut += "; the clock cut some rehearsals, so that these numbers are too low" * bool(one.cut.any())
         if (one.ended & ~one.by_itself).mean() <= 0.5:
             return f"{self.sentence()} until the answer is certain{cut}"
         certain = f"certain before in {one.by_itself.mean():.0%} of the rehearsals"
@@ -288,7 +290,10 @@ def rehearse(
     if at is not None and task.cost is not None:
         raise ValueError(f"at= counts measurements, and with cost a budget is money: leave at={at} out")
     if task.items:
-        raise ValueError("arms that are the columns of a table (items) cannot be rehearsed")
+        raise ValueError(
+            "a study with items cannot be rehearsed: what it takes depends on how alike results on one item are, "
+            "of which no prior speaks"
+        )
     if isinstance(prior, Mapping) and not prior:
         raise ValueError("a prior is a guess, or results of arms, got {}")
     guessed = isinstance(prior, Mapping) and not any(isinstance(one, (Sequence, np.ndarray)) for one in prior.values())
@@ -299,7 +304,7 @@ def rehearse(
         believed = f"what {int(pilot[1].scored.sum())} results of {len(pilot[0])} arms leave open"
     elif not guessed:
         text = f"the forecast rests on a guess: {believed}. Give a prior, such as the results of a pilot study"
-        believed = f"a guess, {believed}"
+        believed = f"{GUESSED}{believed}"
         warnings.warn(text, UserWarning, stacklevel=2)
     if isinstance(facts, Mapping) and {"per_plate", "raters", "repeats", "blocks"} & set(wishes_of(facts)):
         text = "rehearsals ask for any arm at any time: per_plate, raters, repeats and blocks may take more"

@@ -115,13 +115,12 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
         sample |= {"ranges": many}
     elif "sigma" in known:
         sample = {"distribution": "gaussian", "support": None, "sigma": given["sigma"]}
-    items = None
     if "items" in given:
         if "sigma" in given:
             raise ValueError("with items, a measurement is one number, or several, in a range: leave out sigma")
         named = item_names(given["items"])
-        items = given["items"] if named is None else len(named)
-        sample |= {"items": items} | ({} if "binary" in known else {"distribution": "shared"})
+        sample["items"] = given["items"] if named is None else len(named)
+        sample |= {} if "binary" in known else {"distribution": "shared"}
     if "blocks" in given:
         if not {"items", "sigma", "binary"}.isdisjoint(given) or given.get("dimensions", 1) != 1:
             text = "with blocks, a measurement is one number in a range:"

@@ -15,7 +15,6 @@ from .arms import (
     Uniform,
     ends_of,
     register_distribution,
-    register_law,
 )
 from .datasets import Captions, captions
 from .files import rows_of_file
@@ -47,5 +46,5 @@ __all__ = [
     "MISSING", "Measurements", "MOVED", "Polyhedra", "Pools", "PromptSelection", "Registry", "Resampled", "Sampler",
     "SAID", "ScoreTables", "Shared", "TRUE", "Tabulated", "Uniform", "Varied", "WORDS", "captions", "ends_of",
     "from_table", "measurements", "names_alone", "number_in", "register_distribution", "register_instance",
-    "register_law", "rows_of", "rows_of_file", "uneven", "within",
+    "rows_of", "rows_of_file", "uneven", "within",
 ]  # fmt: skip

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..kernels import rng
 from ..kernels.checks import LARGEST, array, called, interval, number
-from ..kernels.spellings import Distributed, spelled
+from ..kernels.spellings import spelled
 from .registry import Registry
 
 Floats = NDArray[np.float64]
@@ -46,7 +46,7 @@ def ends_of(arms: Any) -> tuple[float, float]:
     return (0.0, math.inf) if arms.support is None or arms.distribution == "gaussian" else arms.support
 
 
-class Arms(Distributed):
+class Arms:
     """K arms: their distributions, and what agents may know of them.
 
     A distribution of one's own is a subclass. It has a name, `distribution`, and the `code` of a class below whose
@@ -514,7 +514,6 @@ DISTRIBUTIONS: Registry[type[Arms]] = Registry(
     "bandit_envs.distributions",
     _check_distribution,
     {kind.distribution: kind for kind in (Bernoulli, Gaussian, Uniform, Categorical, Resampled, Tabulated, Shared)},
-    before="bandit_envs.laws",
 )
 
 
@@ -529,9 +528,6 @@ def register_distribution(kind: type[Arms]) -> type[Arms]:
     """
     DISTRIBUTIONS.register(getattr(kind, "distribution", None), kind)  # type: ignore[arg-type]
     return kind
-
-
-register_law = register_distribution  # the old name
 
 
 def from_dict(form: Form) -> Arms:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from ..kernels import rng
 from ..kernels.checks import LARGEST, choice, errors_of, flag, integer, number, numbers, ours
-from ..kernels.spellings import Distributed, both_spellings
 from .arms import DISTRIBUTIONS, Arms, Bernoulli, Form, Gaussian, Resampled, Shared, check_table
 from .tables import Count, Measurements, measurements, rows_of, shared_scores, within
 
@@ -78,7 +77,6 @@ class Instance:
 OF_TABLES = {"": {"shuffle_arms": True}}
 
 
-@both_spellings
 def from_table(
     path: Any,
     arm: str | None = None,
@@ -204,7 +202,7 @@ def _counted(table: Measurements, distribution: str | None) -> Arms:
     return Bernoulli(means) if kind == "bernoulli" else Gaussian(means, np.sqrt(variances))
 
 
-class Sampler(Distributed):
+class Sampler:
     """A fresh instance for each episode: independent arms, whose means are drawn from one prior.
 
     A sampler of one's own is a subclass with its own `name`, constructor, `draw` and `to_dict`.

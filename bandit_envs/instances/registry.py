@@ -73,7 +73,6 @@ class Registry(Mapping[str, T], Generic[T]):
         rows: this package's own. Neither these nor those of installed packages can be replaced.
         reserved: further names that cannot be taken.
         refused: returns why a word cannot be a name, such as "must not end in .zip"; None where it can.
-        before: the name of the group in earlier versions, which is read too.
     """
 
     def __init__(
@@ -84,11 +83,9 @@ class Registry(Mapping[str, T], Generic[T]):
         rows: Mapping[str, T | str],
         reserved: Collection[str] = (),
         refused: Callable[[str], str | None] = lambda name: None,
-        before: str = "",
         yields: Collection[str] = (),
     ) -> None:
         self.kind, self.group, self._check, self._refused = kind, group, check, refused
-        self._groups = (before, group) if before else (group,)  # the later group overrides the other
         self._own, self._rows, self._reserved = frozenset(rows) - {*yields}, dict(rows), frozenset(reserved)
         self._yields = frozenset(yields)  # names of this package that yield to those of others, who had them first
         self._found: dict[str, T] = {}
@@ -169,7 +166,7 @@ class Registry(Mapping[str, T], Generic[T]):
     def _points(self) -> dict[str, EntryPoint]:
         """The entry points of `installed`, by name."""
         found, taken = dict[str, EntryPoint](), self._own | self._reserved
-        for point in (point for group in self._groups for point in _points_of(group)):
+        for point in _points_of(self.group):
             if point.name in taken or not _is_word(point.name):
                 continue
             if (why := self._refused(point.name)) is not None:

@@ -308,8 +308,8 @@ def measurements(
         raise ValueError(
             f"{read.of} may be long or wide: it has a column {there!r}, but none called {lacks}. With a measurement in "
             "each row, name its columns by arm= and value=; with a column for each arm, say wide=True, or name the "
-            "column that holds names of rows by index= (of an instance, \"table(path='FILE', wide=True)\"); "
-            "counts have their columns named by n= and successes="
+            "column that holds names of rows by index= (of an instance, \"table(path='FILE', wide=True)\"); with "
+            f"counts, say n= (--n) and successes= (--successes), of {[one for one in heads if one != there][:10]}"
         )
     if wide is None and not named and not counts and (arm is None or not values):
         return _said(_wide(read, index, False))

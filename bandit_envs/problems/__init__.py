@@ -13,8 +13,6 @@ from .task import BLOCKS, MOST_PAIRED, OBSERVATIONS, Task, prices_of
 from .threshold import Threshold
 from .top_k import BestArm, TopK
 
-LookaheadRoom = LookaheadScratch  # its old name
-
 __all__ = [
     "AllGood", "BELIEFS", "BLOCKS", "BestArm", "BetterThanControl", "CUTOFFS", "Deviation", "Feasible", "Lookahead",
     "LookaheadModel", "LookaheadScratch", "MOST_PAIRED", "Measure", "OBSERVATIONS", "PROBLEMS", "Potential", "Problem",

@@ -19,7 +19,6 @@ from ..instances.registry import names_alone
 from ..kernels.checks import LARGEST, SLACK, called, choice, flag, integer, interval, number
 from ..kernels.naming import json_of, unknown
 from ..kernels.rng import ARMS_LIMIT, PULLS_LIMIT
-from ..kernels.spellings import Distributed, both_spellings, spelled
 from ..stopping import RHO, Certifier
 from ..stopping.asking import paired_certifier
 from . import own
@@ -64,9 +63,16 @@ def prices_of(value: Any, K: int, names: Sequence[str] = ()) -> tuple[float, ...
     return tuple(number(f"cost[{i}]", one, 0, LARGEST, above=True) for i, one in enumerate(value))
 
 
-@both_spellings
+def _observation(value: object) -> str:
+    """The form of observations, checked."""
+    if value == "belief":
+        text = "observation='belief' is no more since 0.3.0:"
+        raise ValueError(f"{text} give observation='relative', and train models that read beliefs again")
+    return choice("observation", value, OBSERVATIONS)
+
+
 @dataclass(frozen=True)
-class Task(Distributed):
+class Task:
     """What is asked, what is known of the arms, and the rules of an episode.
 
     The class of a problem is the one that its name stands for when the task is made: a class of that name that is
@@ -143,7 +149,7 @@ class Task(Distributed):
             "support": given("support", interval),
             "sigma": number("sigma", self.sigma, 0, LARGEST, above=True),
             "actions": choice("actions", self.actions, ACTIONS),
-            "observation": choice("observation", self.observation, OBSERVATIONS),
+            "observation": _observation(self.observation),
             "pull": choice("pull", self.pull, PULLS),
             "dependent": self.D > 1 and (not apart if self.dependent is None else flag("dependent", self.dependent)),
             "claimed": flag("claimed", self.claimed),
@@ -390,9 +396,9 @@ class Task(Distributed):
         """The number of pulls at which the feature `pulls` reaches 1."""
         return float(self.payable or self.max_pulls or 10**6)
 
-    def replace(self, **changes: object) -> Task:
+    def replace(self, **changes: Any) -> Task:
         """The same task with some attributes changed."""
-        return dataclasses.replace(self, **spelled(changes))
+        return dataclasses.replace(self, **changes)
 
     def to_json(self) -> str:
         """JSON text that `from_json` reads.

@@ -125,6 +125,11 @@ def model_is_right(path: Path) -> Callable[[], bool]:
 
 def with_data(content: bytes, change: Callable[[Any], Any]) -> bytes:
     """A model file whose JSON is changed."""
+    if not content.startswith(b"PK"):
+        from safetensors.numpy import load, save
+
+        head = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])["__metadata__"]["bandit_envs"]
+        return save(load(content), {"bandit_envs": json.dumps(change(json.loads(head)))})
     made = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(made, "w") as new:
         for name in old.namelist():
@@ -133,10 +138,10 @@ def with_data(content: bytes, change: Callable[[Any], Any]) -> bytes:
     return made.getvalue()
 
 
-def check_models(model: tuple[bytes, bytes], folder: Path, seeds: range) -> None:
+def check_models(model: tuple[bytes, bytes], folder: Path, seeds: range, suffix: str = ".safetensors") -> None:
     content, card = model
     told = json.loads(card)
-    path, beside, seen = folder / "m.zip", folder / "m.json", []
+    path, beside, seen = folder / f"m{suffix}", folder / "m.json", []
     right = model_is_right(path)
     path.write_bytes(content)
     beside.write_bytes(card)
@@ -219,15 +224,16 @@ def check_evaluations(folder: Path, seeds: range) -> None:
     assert {"read", "refused"} <= set(seen)
 
 
-def a_model(folder: Path) -> tuple[bytes, bytes]:
+def a_model(folder: Path, suffix: str = ".safetensors") -> tuple[bytes, bytes]:
     """A saved model and its card."""
-    from learning import untrained
+    from learning import untrained, zipped
 
     from agents.learned import Trained, make_vec_env
 
     envs = make_vec_env(THRESHOLD, 4, observation="features", **FOUR)
     card = {"format": 1, "call": "agents.train()", "features": list(agents.learned.model.FEATURES), "seed": 0}
-    path = Trained(untrained(envs), card).save(folder / "m")
+    write: Any = Trained.save if suffix == ".safetensors" else zipped
+    path = write(Trained(untrained(envs), card), folder / "m")
     return path.read_bytes(), path.with_suffix(".json").read_bytes()
 
 
@@ -241,7 +247,8 @@ def main() -> None:
         folder, often = Path(name), range(1000, 4000)
         for place in ("model", "many", "evaluation"):
             (folder / place).mkdir()
-        check_models(a_model(folder / "model"), folder / "many", often)
+        for suffix in (".safetensors", ".zip"):
+            check_models(a_model(folder / "model", suffix), folder / "many", often, suffix)
         with mock.patch.object(cards, "FOLDER", own_models(folder / "models")):
             for agent in ("evolved", "ppo"):
                 check_stored(agent, folder / "models", often)

@@ -9,7 +9,7 @@ import hashlib
 import json
 from pathlib import Path
 
-import numpy as np
+from safetensors.numpy import load_file
 
 STORED = Path(__file__).parents[2] / "agents" / "models"
 
@@ -23,11 +23,10 @@ def digest_of(name: str) -> str:
     card = json.loads((STORED / f"{name}.json").read_text())
     parts = [card.get("names"), card.get("parameters", card.get("genes")), card.get("network"), card.get("features")]
     found = hashlib.sha256(json.dumps(parts).encode())
-    weights = STORED / f"{name}.npz"
+    weights = STORED / f"{name}.safetensors"
     if weights.is_file():
-        with np.load(weights) as archive:
-            for array in sorted(archive):
-                found.update(array.encode() + archive[array].tobytes())
+        for array, values in sorted(load_file(weights).items()):
+            found.update(array.encode() + values.tobytes())
     return found.hexdigest()[:8]
 
 

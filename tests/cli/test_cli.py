@@ -416,16 +416,16 @@ def test_train_calls_the_function(capsys: Output, tmp_path: Path, monkeypatch: p
 
     def train(algorithm: str, env_id: str, **arguments: Any) -> Any:
         calls.append((algorithm, env_id, arguments))
-        for suffix in (".zip", ".json"):
+        for suffix in (".safetensors", ".json"):
             Path(f"{arguments['out']}{suffix}").touch()
         return SimpleNamespace(card={"result": RESULT, "kept": 9})
 
     monkeypatch.setattr(agents, "train", train, raising=False)
     out = tmp_path / "ppo"
     text, _ = run(capsys, f"train bandit_envs/Threshold-v0 --algorithm ppo --seconds 60 --seed 3 --out {out}")
-    assert text == f"{COMPARED}\nwrote {out}.zip, {out}.json and {out}.png\n"
+    assert text == f"{COMPARED}\nwrote {out}.safetensors, {out}.json and {out}.png\n"
     _, err = run(capsys, f"train --seconds 60 --out {out}.zip", 2)
-    assert err == f"bandit-envs: {out}.zip is there already: give another --out, or --force to overwrite it\n"
+    assert err == f"bandit-envs: {out}.safetensors is there already: give another --out, or --force to overwrite it\n"
     run(
         capsys,
         f"train Threshold --budget 50 --instance 'sampler(arms=3)' --steps 9 --num-envs 4 --out {out}.zip"

@@ -23,12 +23,17 @@ def test_damaged_models(model: tuple[bytes, bytes], trials: range, tmp_path: Pat
     check_models(model, tmp_path, trials)
 
 
+def test_damaged_zips(tmp_path: Path) -> None:
+    pytest.importorskip("stable_baselines3")
+    check_models(a_model(tmp_path, ".zip"), tmp_path, range(30), ".zip")
+
+
 def test_other_files_in_the_place_of_a_model(model: tuple[bytes, bytes], tmp_path: Path) -> None:
     content, card = model
-    path, beside = tmp_path / "m.zip", tmp_path / "m.json"
+    path, beside = tmp_path / "m.safetensors", tmp_path / "m.json"
     right = model_is_right(path)
-    for zipped, told in ((card, content), (content, content), (b"", card), (content, b""), (card, card)):
-        path.write_bytes(zipped)
+    for held, told in ((card, content), (content, content), (b"", card), (content, b""), (card, card)):
+        path.write_bytes(held)
         beside.write_bytes(told)
         assert outcome(right, tmp_path, "swapped") == "refused"
     path.write_bytes(content)

@@ -115,11 +115,11 @@ def test_a_full_disk_leaves_the_model_that_was_there(tmp_path):
     short = TINY | {"steps": 64, "num_envs": 4, "n_steps": 8, "held_out": 4, "checkpoints": 1}
     model = tmp_path / "model"
     old = weights(agents.train(**short, out=model))
-    largest = model.with_suffix(".zip").stat().st_size  # the picture is written when the model is whole
+    largest = model.with_suffix(".safetensors").stat().st_size  # the picture is written when the model is whole
     for left in np.random.default_rng(0).integers(0, largest, 4).tolist():
         with full_disk(left), pytest.raises(OSError, match="model"):
             agents.train(**short, seed=1, out=model)
-        assert {file.name for file in tmp_path.iterdir()} == {"model.json", "model.zip", "model.png"}
+        assert {file.name for file in tmp_path.iterdir()} == {"model.json", "model.safetensors", "model.png"}
         kept = weights(agents.load(model))
         assert all(torch.equal(weight, kept[name]) for name, weight in old.items())
 
@@ -136,7 +136,7 @@ def test_a_training_that_is_broken_off_is_kept_and_goes_on(tmp_path, monkeypatch
 
     with monkeypatch.context() as patch:
         patch.setattr(Checkpoints, "_on_rollout_start", broken)
-        with pytest.raises(KeyboardInterrupt, match=r"model\.zip holds the best checkpoint so far"):
+        with pytest.raises(KeyboardInterrupt, match=r"model\.safetensors holds the best checkpoint so far"):
             agents.train(**short, out=tmp_path / "model")
         after = itertools.count()
         with pytest.raises(KeyboardInterrupt, match="^$"):

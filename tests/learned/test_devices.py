@@ -52,7 +52,7 @@ def test_nothing_of_ours_asks_for_any_device(tmp_path: Path, monkeypatch: Any) -
         PPO("MlpPolicy", envs, device="auto")
     trained = agents.train(**TINY | {"steps": 256, "out": tmp_path / "model"})
     PPO("MlpPolicy", envs, n_steps=4, batch_size=8, device="cpu").save(tmp_path / "foreign")
-    played = [trained, str(tmp_path / "model.zip"), agents.load(tmp_path / "foreign", trust=True), "ppo"]
+    played = [trained, str(tmp_path / "model.safetensors"), agents.load(tmp_path / "foreign", trust=True), "ppo"]
     kwargs = TINY["env_kwargs"] | {"stop": True}
     assert len(agents.evaluate(dict(enumerate(played)), THRESHOLD, episodes=4, env_kwargs=kwargs).episodes) == 16
 

@@ -96,7 +96,8 @@ def test_the_file_of_a_mix_is_a_plain_one_for_any_number_of_arms(both, tmp_path)
     assert type(both.model) is type(loaded.model) is PPO
     assert both.model.rollout_buffer.n_envs == 16
     both.model.learn(128)  # SB3 goes on, on the first environment
-    PPO.load(path, device="cpu")
+    both.model.save(tmp_path / "sb3")
+    PPO.load(tmp_path / "sb3", device="cpu")
     nine = {"instance": "sampler(arms=9)", "budget": 50}
     played = agents.evaluate(str(path), THRESHOLD, episodes=4, env_kwargs=nine)
     assert (played.episodes["total_pulls"] == 50).all()
@@ -157,7 +158,7 @@ def test_a_mix_that_is_broken_off_is_kept(tmp_path, monkeypatch, interrupts):
         return step(callback)
 
     monkeypatch.setattr(Checkpoints, "_on_step", broken)
-    with pytest.raises(KeyboardInterrupt, match=r"model\.zip holds the best checkpoint so far"):
+    with pytest.raises(KeyboardInterrupt, match=r"model\.safetensors holds the best checkpoint so far"):
         agents.train(**BOTH, out=tmp_path / "model")
     kept = agents.load(tmp_path / "model")
     assert len(kept.card["result"]) == 2
@@ -171,7 +172,7 @@ def test_a_mix_that_is_broken_off_is_kept(tmp_path, monkeypatch, interrupts):
         ({"mix": {}}, "mix must be a list of at least one dict, got {}"),
         ({"mix": [{}, 3]}, r"mix must be a list of at least one dict, got \[{}, 3\]"),
         ({"mix": "[{}]"}, "mix must be a list of at least one dict"),
-        ({"mix": [{}, {"observation": "belief"}]}, "same forms, got .*'features'.* and .*'belief'"),
+        ({"mix": [{}, {"observation": "relative"}]}, "same forms, got .*'features'.* and .*'relative'"),
         ({"mix": [{}, {"budget": None, "delta": 0.1}]}, "same forms"),
         ({"mix": [{"num_envs": 0}]}, "num_envs must be an integer .*got 0"),
         ({"mix": [{"pulls_per_action": 1.5}]}, "pulls_per_action must be an integer .*got 1.5"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import sys
 import types
@@ -17,15 +16,15 @@ import pytest
 
 pytest.importorskip("stable_baselines3")
 
-import torch
-from learning import FOUR, THRESHOLD, observations
+from learning import FOUR, THRESHOLD, observations, zipped
+from safetensors import safe_open
+from safetensors.numpy import load_file, save_file
 from stable_baselines3 import PPO
 
 import agents
 from agents.evolved.evolution import evolve
 from agents.learned import EquivariantPolicy, Trained, make_vec_env
 from agents.learned.algorithms import FORMS
-from agents.learned.weights import store
 from agents.models.cards import FOLDER, FORMAT, card_path
 
 
@@ -36,6 +35,8 @@ def test_sb3_saves_and_loads_the_policy(ten, tmp_path):
     ten.policy.save(tmp_path / "policy")
     for one in (
         PPO.load(tmp_path / "model", device="cpu"),
+        agents.load(Trained(ten).save(tmp_path / "ours")),
+        agents.load(agents.load(tmp_path / "model").save(tmp_path / "again")),
         EquivariantPolicy.load(tmp_path / "policy", device="cpu"),
         agents.load(tmp_path / "model"),
         agents.load(tmp_path / "model.zip"),
@@ -65,7 +66,7 @@ def test_a_policy_of_ten_arms_runs_on_twenty(ten, tmp_path):
 
 
 def test_files_that_are_no_models(tmp_path, ten):
-    with pytest.raises(FileNotFoundError, match=r"there is no saved model .*nothing\.zip"):
+    with pytest.raises(FileNotFoundError, match=r"there is no saved model .*nothing\.safetensors"):
         agents.load(tmp_path / "nothing")
     (tmp_path / "text.zip").write_text("no archive")
     with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
@@ -85,11 +86,15 @@ def test_files_that_are_no_models(tmp_path, ten):
 
 
 def test_paths_of_models(tmp_path, tiny):
-    for out in (tmp_path / "a", Path(tmp_path / "b.zip"), str(tmp_path / "c")):
-        assert tiny.save(out).suffix == ".zip"
-    assert sorted(file.name for file in tmp_path.iterdir()) == [f"{x}.{y}" for x in "abc" for y in ("json", "zip")]
-    with pytest.raises(ValueError, match=r"out must name a file, got .*\.zip"):
-        tiny.save(tmp_path / ".zip")
+    zipped(tiny, tmp_path / "b")
+    assert agents.load(tmp_path / "b").card["call"] == tiny.card["call"]
+    for out in (tmp_path / "a", Path(tmp_path / "b.zip"), str(tmp_path / "c.safetensors")):
+        assert tiny.save(out).suffix == ".safetensors"
+    names = [f"{x}.{y}" for x in "abc" for y in ("json", "safetensors")]
+    assert sorted(file.name for file in tmp_path.iterdir()) == names
+    for name in (".zip", ".safetensors", ""):
+        with pytest.raises(ValueError, match=r"out must name a file, got "):
+            tiny.save(Path("/") / name)
 
 
 def test_a_path_of_a_model_takes_parameters(tmp_path, tiny):
@@ -108,13 +113,20 @@ def test_a_path_of_a_model_takes_parameters(tmp_path, tiny):
 def test_models_and_cards_have_the_number_of_their_format(tiny, tmp_path):
     path = tiny.save(tmp_path / "model")
     assert tiny.card["format"] == json.loads(path.with_suffix(".json").read_text())["format"] == FORMAT == 1
-    with zipfile.ZipFile(path) as archive:
-        assert json.loads(archive.read("data"))["bandit_envs_format"] == FORMAT
+    with safe_open(path, "np") as file:
+        assert json.loads(file.metadata()["bandit_envs"])["format"] == FORMAT
     assert evolve(generations=1, population=4, episodes=20, env_kwargs=FOUR, progress=False)[1]["format"] == FORMAT
 
 
 def changed(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
-    """Change what a saved model tells of itself; its card is one that knows no digests."""
+    """Change what a saved model tells of itself; its card knows no digests."""
+    if path.suffix == ".safetensors":
+        with safe_open(path, "np") as file:
+            data = json.loads(file.metadata()["bandit_envs"])
+        change(data)
+        save_file(load_file(path), path, {"bandit_envs": json.dumps(data)})
+        forget(path)
+        return
     with zipfile.ZipFile(path) as archive:
         files = {name: archive.read(name) for name in archive.namelist()}
     data = json.loads(files["data"])
@@ -123,12 +135,17 @@ def changed(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
     with zipfile.ZipFile(path, "w") as archive:
         for name, content in files.items():
             archive.writestr(name, content)
+    forget(path)
+
+
+def forget(path: Path) -> None:
+    """Take the digests off a card."""
     card = path.with_suffix(".json")
     card.write_text(json.dumps({key: value for key, value in json.loads(card.read_text()).items() if key != "digests"}))
 
 
 def test_a_file_without_a_number_is_of_the_first_format(tiny, tmp_path):
-    path = tiny.save(tmp_path / "model")
+    path = zipped(tiny, tmp_path / "model")
     changed(path, lambda data: data.pop("bandit_envs_format"))
     card = path.with_suffix(".json")
     card.write_text(json.dumps({name: value for name, value in tiny.card.items() if name != "format"}))
@@ -136,13 +153,14 @@ def test_a_file_without_a_number_is_of_the_first_format(tiny, tmp_path):
     assert np.array_equal(agents.load(path).predict(x)[0], tiny.predict(x)[0])
 
 
-def test_other_formats_are_refused(tiny, tmp_path):
+@pytest.mark.parametrize(("write", "name"), [(Trained.save, "format"), (zipped, "bandit_envs_format")])
+def test_other_formats_are_refused(tiny, tmp_path, write, name):
     again = r": train it again: agents\.train\('ppo'"
-    path = tiny.save(tmp_path / "model")
-    changed(path, lambda data: data.update(bandit_envs_format=7))
-    with pytest.raises(ValueError, match=rf"model\.zip has format 7; this version reads format 1{again}"):
+    path = write(tiny, tmp_path / "model")
+    changed(path, lambda data: data.update({name: 7}))
+    with pytest.raises(ValueError, match=rf"model{path.suffix} has format 7; this version reads format 1{again}"):
         agents.load(path)
-    with pytest.raises(ValueError, match=rf"model\.zip has format 7; this version reads format 1{again}"):
+    with pytest.raises(ValueError, match=rf"model{path.suffix} has format 7; this version reads format 1{again}"):
         agents.evaluate(str(path), THRESHOLD, episodes=2, env_kwargs=FOUR)
     path.with_suffix(".json").unlink()
     with pytest.raises(ValueError, match="format 7; this version reads format 1: train it again$"):
@@ -175,26 +193,64 @@ def test_models_whose_classes_are_gone_are_refused(lost, tmp_path, monkeypatch):
 
 def test_models_of_another_network_are_refused(ten, tmp_path):
     path = Trained(ten, {"call": "agents.train()"}).save(tmp_path / "model")
-    state = ten.policy.state_dict()
-    del state["mlp_extractor.arm.bias"]
-    content = io.BytesIO()
-    torch.save(state, content)
-    with zipfile.ZipFile(path) as archive:
-        files = {name: archive.read(name) for name in archive.namelist()}
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, old in files.items():
-            archive.writestr(name, content.getvalue() if name == "policy.pth" else old)
-    changed(path, lambda data: None)
+    with safe_open(path, "np") as file:
+        head = file.metadata()
+    weights = load_file(path)
+    del weights["mlp_extractor.arm.bias"]
+    save_file(weights, path, head)
+    forget(path)
     said = r"another version .*mlp_extractor\.arm\.bias.*: train it again: agents\.train\(\)"
     with pytest.raises(ValueError, match=said):
         agents.load(path)
 
 
 def test_networks_of_earlier_versions_are_refused(ten, tmp_path):
-    path = Trained(ten, {"call": "agents.train()"}).save(tmp_path / "model")
+    path = zipped(Trained(ten, {"call": "agents.train()"}), tmp_path / "model")
     changed(path, lambda data: data.update(bandit_envs_network={"hidden": 16, "stop": False}))
-    with pytest.raises(ValueError, match=r"another version .*the argument 'stop', which .*: train it again: agents"):
+    with pytest.raises(ValueError, match=r"another version .*argument 'stop'.*: train it again: agents"):
         agents.load(path)
+
+
+FACTS: dict[str, tuple[dict[str, Any], str]] = {
+    "no class": ({"class": "os.system"}, "holds no model of .*nothing in it names its class"),
+    "no policy": ({"policy": "subprocess"}, "holds no model of .*subprocess"),
+    "many actions": ({"actions": 10**9}, r"the number of actions must be an integer in \[2, 1000000\], got 1000000000"),
+    "a large size": ({"size": 10**12}, "the size of observations must be an integer in .*, got 1000000000000"),
+    "no environments": ({"settings": {"n_envs": 0}}, "n_envs must be an integer in .*, got 0"),
+    "a large network": ({"network": {"hidden": 4096}}, "its hidden asks for more than its weights have, 4096"),
+    "another class": (
+        {"network": {"optimizer_class": {"class": "os.system"}}},
+        "no optimizer or activation",
+    ),
+    "no network": ({"network": [1]}, "the arguments of its network must be an object"),
+}
+
+
+@pytest.mark.parametrize("case", FACTS)
+def test_facts_that_nobody_writes_are_refused(case, tiny_file, tmp_path):
+    """They name classes of this table alone, and nothing is made that is larger than the file."""
+    for suffix in (".safetensors", ".json"):
+        (tmp_path / f"model{suffix}").write_bytes(tiny_file.with_suffix(suffix).read_bytes())
+    path = tmp_path / "model.safetensors"
+    forget(path)
+    change, said = FACTS[case]
+    changed(path, lambda facts: facts.update(change))
+    with pytest.raises(ValueError, match=said):
+        agents.load(path)
+
+
+def test_a_model_of_classes_of_ones_own_is_written_in_the_format_of_sb3(tmp_path):
+    envs = make_vec_env(THRESHOLD, 4, observation="features", **FOUR)
+    model = PPO(type("Own", (EquivariantPolicy,), {}), envs, n_steps=8, batch_size=32, device="cpu")
+    (tmp_path / "model.safetensors").write_bytes(b"of a model that was here before")
+    path = Trained(model).save(tmp_path / "model")
+    assert path == tmp_path / "model.zip"
+    assert not (tmp_path / "model.safetensors").exists()
+    for name in (path, tmp_path / "model"):
+        with pytest.raises(ValueError, match=r"model\.zip holds pickles"):
+            agents.load(name)
+    x = observations(4)
+    assert np.array_equal(agents.load(path, trust=True).predict(x)[0], model.predict(x, deterministic=True)[0])
 
 
 # --- networks as plain numbers ----------------------------------------------------------------------------------------
@@ -203,7 +259,7 @@ def test_networks_of_earlier_versions_are_refused(ten, tmp_path):
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("ppo-*.json")), ids=lambda path: path.stem)
 def test_stored_networks_run(path):
     card = json.loads(path.read_text())
-    assert path.with_suffix(".npz").stat().st_size < 300_000
+    assert path.with_suffix(".safetensors").stat().st_size < 300_000
     assert card["call"].startswith("agents.train('ppo'")
     assert card["cpu_seconds"] <= 600
     kwargs = {name: value for name, value in card["env_kwargs"].items() if name not in FORMS}
@@ -216,7 +272,7 @@ def test_stored_networks_run(path):
 
 
 def test_storing_keeps_every_decision(tmp_path, tiny, monkeypatch):
-    store(tiny, tmp_path / "ppo-threshold-budget")
+    tiny.save(tmp_path / "ppo-threshold-budget")
     monkeypatch.setattr("agents.models.cards.FOLDER", tmp_path)
     env = gym.make(THRESHOLD, **FOUR)
     again = agents.make("ppo", env)

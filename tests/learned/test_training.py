@@ -56,9 +56,9 @@ def test_the_card_tells_all(tiny, tmp_path):
     with pytest.raises(FileNotFoundError, match="there is no folder .*deep"):
         tiny.save(tmp_path / "deep" / "ppo.v1")
     path = tiny.save(tmp_path / "ppo.v1")
-    assert sorted(file.name for file in path.parent.iterdir()) == ["ppo.v1.json", "ppo.v1.zip"]
+    assert sorted(file.name for file in path.parent.iterdir()) == ["ppo.v1.json", "ppo.v1.safetensors"]
     card = json.loads((path.parent / "ppo.v1.json").read_text())
-    assert card.pop("digests").keys() == {"ppo.v1.zip"}
+    assert card.pop("digests").keys() == {"ppo.v1.safetensors"}
     assert card == json.loads(json.dumps(tiny.card)) == agents.load(path).card
     assert card["algorithm"] == "ppo"
     assert card["env_id"] == THRESHOLD
@@ -280,4 +280,4 @@ def test_a_minute_of_training_beats_uniform_and_comes_near_lsa(seed):
 def test_a_training_that_diverges_says_so_and_writes_nothing(tmp_path):
     with pytest.raises(ValueError, match=r"diverged.*learning_rate"):
         agents.train("ppo", THRESHOLD, learning_rate=1e38, out=tmp_path / "model", **TINY)
-    assert not (tmp_path / "model.zip").exists()
+    assert not (tmp_path / "model.safetensors").exists()

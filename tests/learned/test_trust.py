@@ -215,5 +215,5 @@ def test_weights_that_are_not_finite_are_refused(value, tiny_file, tmp_path):
     with torch.no_grad():
         next(iter(model.model.policy.parameters())).fill_(value)
     model.save(tmp_path / "n")
-    with pytest.raises(ValueError, match=r"n\.zip .*finite real numbers"):
+    with pytest.raises(ValueError, match=r"n\.safetensors .*finite real numbers"):
         agents.load(tmp_path / "n")

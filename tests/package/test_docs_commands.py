@@ -63,7 +63,7 @@ def needs(line: Line, request: pytest.FixtureRequest) -> None:
         request.getfixturevalue("data_folder")
     if line.words[1] == "session":
         pytest.importorskip("sqlalchemy")
-    if line.words[1] == "train" or any(word.endswith(".zip") for word in line.words):
+    if line.words[1] == "train" or any(word.endswith((".safetensors", ".zip")) for word in line.words):
         pytest.importorskip("stable_baselines3")
 
 

@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("sqlalchemy")
 
 import agents
-from agents.session import calling
+from agents.session import running
 from agents.session.setup import checked_name
 from agents.session.tables import for_spreadsheets
 from agents.thresholding.lsa import LSA
@@ -93,7 +93,7 @@ def test_of_two_runs_of_one_name_that_begin_together_one_measures_all(
     days = {"problem": "BestArm", "arms": ["a", "b"], "range": (0, 1), "blocks": "day", "delta": 0.1}
     facts = days if blocks else FACTS
     agents.Session("paired-elimination" if blocks else "uniform", facts, store=tmp_path / "a.db").close()
-    both, look, first, found = threading.Barrier(2), calling._open, set[str](), list[object]()
+    both, look, first, found = threading.Barrier(2), running.Running._open, set[str](), list[object]()
     ask, asked, all_asked = agents.Session.ask, list[object](), threading.Event()
 
     def counted(session: Any, *given: Any, **more: Any) -> Any:
@@ -106,10 +106,10 @@ def test_of_two_runs_of_one_name_that_begin_together_one_measures_all(
         all_asked.wait()
         return float(arm == "a")
 
-    def together(session: Any, who: Any, me: str, asked: float) -> Any:
-        seen = look(session, who, me, asked)
-        if me not in first:
-            first.add(me)
+    def together(run: running.Running, held: Any) -> Any:
+        seen = look(run, held)
+        if run.me not in first:
+            first.add(run.me)
             both.wait()
         return seen
 
@@ -120,8 +120,8 @@ def test_of_two_runs_of_one_name_that_begin_together_one_measures_all(
             except ValueError as error:
                 found.append(str(error))
 
-    monkeypatch.setattr(calling, "_open", together)
-    monkeypatch.setattr(calling, "LOOK", 0.01)
+    monkeypatch.setattr(running.Running, "_open", together)
+    monkeypatch.setattr(running, "LOOK", 0.01)
     monkeypatch.setattr(agents.Session, "ask", counted)
     threads = [threading.Thread(target=run) for _ in range(2)]
     for one in threads:

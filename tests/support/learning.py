@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,7 @@ import torch
 from stable_baselines3 import PPO
 
 from agents.learned import EquivariantPolicy, NativeVecEnv, Trained, make_vec_env
+from agents.learned.plain import facts_of
 
 THRESHOLD = "bandit_envs/Threshold-v0"
 FOUR = {"instance": {"sampler": {"arms": 4}}, "budget": 12}
@@ -49,6 +52,15 @@ def played(envs: NativeVecEnv, rounds: int, seed: int = 0) -> list[list[dict[str
 def untrained(envs: NativeVecEnv, hidden: int = 16) -> PPO:
     kwargs = {"hidden": hidden}
     return PPO(EquivariantPolicy, envs, n_steps=8, batch_size=32, seed=3, device="cpu", policy_kwargs=kwargs)
+
+
+def zipped(trained: Trained, path: Path) -> Path:
+    """The model and its card as version 0.2.0 wrote them: SB3's zip, in which words tell what pickles hold."""
+    model = trained.model
+    model.bandit_envs_format, model.bandit_envs_network = 1, facts_of(model)["network"]
+    model.save(path.with_suffix(".zip"), exclude=["_last_obs", "_last_episode_starts", "ep_info_buffer"])
+    path.with_suffix(".json").write_text(json.dumps({"format": 1, **trained.card}))
+    return path.with_suffix(".zip")
 
 
 def observations(arms: int, count: int = 32) -> np.ndarray:
