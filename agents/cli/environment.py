@@ -20,12 +20,12 @@ from bandit_envs.instances import number_in
 
 from ..evaluation.environment import DOTTED, environment_id, importable
 from .options import TABLE, Command, Prices, TableOptions, from_json, prices_in
+from .signatures import SHOWN
 
 Options = TypeVar("Options", bound=Mapping[str, Any])
 
 NAMED = re.compile(rf"{DOTTED}:[\w./-]+")  # "module:Class", or "module:id" with an id of Gymnasium
 OF_DATA = {"shared": "shared", "range": "support", "value": "values", **{name: name for name in TABLE}}
-WRITTEN = {float: "X", int: "N", str: "WORD", bool: None}  # how the values of these types are shown in the help
 
 
 def import_problems(words: Iterable[str]) -> None:
@@ -107,11 +107,11 @@ def problem_options() -> dict[str, ProblemOption]:
 
 
 def _kind(problem: type[Problem], parameter: str) -> type | None:
-    """The type of a parameter by its annotation, if it is one of those that `WRITTEN` has."""
+    """The type of a parameter by its annotation, if it is a plain one."""
     annotation = inspect.signature(problem).parameters[parameter].annotation
     name = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
     name = "str" if "str" in name.split(" | ") else name  # "int | str": the problem reads numbers by itself
-    return next((kind for kind in WRITTEN if kind.__name__ == name), None)
+    return next((kind for kind in (float, int, str, bool) if kind.__name__ == name), None)
 
 
 def parameters_of(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,7 +124,7 @@ def problem_options_type(taken: Iterable[str]) -> object:
     """The type of a dict of the options that problems bring; one whose name is `taken` becomes `--problem-<name>`."""
     fields: dict[str, object] = {}
     for name, (kind, text) in problem_options().items():
-        metavar, shown = WRITTEN[kind] if kind else "JSON", f"problem-{name}" if name in taken else None
+        metavar, shown = SHOWN[kind.__name__][1] if kind else "JSON", f"problem-{name}" if name in taken else None
         fields[name] = Annotated[kind or str, arg(name=shown, metavar=metavar, help=text, help_behavior_hint="")]
     make: Any = TypedDict
     return make("ProblemOptions", fields, total=False)
