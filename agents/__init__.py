@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from .evaluation import record as record
     from .evaluation import results as results
     from .evolved.evolution import evolve as evolve
+    from .gating import Gate as Gate
+    from .gating import gate as gate
     from .learned import load as load
     from .learned import train as train
     from .logs import compare_logs as compare_logs
@@ -39,6 +41,7 @@ _ON_USE = {
     ".benchmarking": ("Benchmark", "benchmark"),
     ".evaluation": ("Evaluation", "evaluate", "play", "record", "results"),
     ".evolved.evolution": ("evolve",),
+    ".gating": ("Gate", "gate"),
     ".learned": ("load", "train"),
     ".logs": ("compare_logs", "logs_table"),
     ".pictures": ("race", "report", "watch"),
@@ -50,6 +53,7 @@ __all__ = [
     "Algorithm",
     "Benchmark",
     "Evaluation",
+    "Gate",
     "IndexPolicy",
     "Session",
     "ab_test",
@@ -57,6 +61,7 @@ __all__ = [
     "compare_logs",
     "evaluate",
     "evolve",
+    "gate",
     "load",
     "logs_table",
     "make",

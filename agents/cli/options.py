@@ -40,8 +40,8 @@ class Command(Documented, ABC):
     """Show the traceback of an error."""
 
     @abstractmethod
-    def run(self) -> None:
-        """Do the work and print the result."""
+    def run(self) -> int | None:
+        """Do the work and print the result; returns the code to exit with, None: 0."""
 
 
 class TableOptions(Documented, of="measurements", without="table arm value binary"):

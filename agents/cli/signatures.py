@@ -34,6 +34,7 @@ SOURCES = {
     "record": "agents.evaluation.trace",
     "results": "agents.evaluation.result",
     "reproduce": "agents.figures.reproduction",
+    "gate": "agents.gating",
     "train": "agents.learned.training",
     "compare_logs": "agents.logs",
     "logs_table": "agents.logs",

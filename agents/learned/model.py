@@ -177,6 +177,8 @@ class PolicyOnly:
 def load_stored(name: str, task: Task) -> Trained:
     """The network of this name that comes with the package for a task; it runs on any number of arms."""
     card, path = stored_card(name, task), card_path(name, task)
+    if task.K == 1:
+        raise ValueError(f"{name} compares arms: it needs 2 or more, got 1")
     with reading(file := path.with_suffix(".safetensors")):
         facts, (weights, _) = plain.facts_in(file), plain.weights_in(file)
         policy = EquivariantPolicy(*plain.spaces_of(facts), lambda _: 0.0, **plain.network_of(facts, weights))

@@ -37,6 +37,7 @@ from .tables import (
     number_in,
     rows_of,
     uneven,
+    weighted,
     within,
 )
 
@@ -46,5 +47,5 @@ __all__ = [
     "MISSING", "Measurements", "MOVED", "Polyhedra", "Pools", "PromptSelection", "Registry", "Resampled", "Sampler",
     "SAID", "ScoreTables", "Shared", "TRUE", "Tabulated", "Uniform", "Varied", "WORDS", "captions", "ends_of",
     "from_table", "measurements", "names_alone", "number_in", "register_distribution", "register_instance",
-    "rows_of", "rows_of_file", "uneven", "within",
+    "rows_of", "rows_of_file", "uneven", "weighted", "within",
 ]  # fmt: skip

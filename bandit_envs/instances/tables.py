@@ -739,3 +739,32 @@ def _read_frame(of: str, frame: Any) -> Table:
     rows = [[*front, *row] for *front, row in zip(*(cells for _, cells in levels), rows, strict=True)]
     places = [f"row {one}" for one in frame.index]
     return Table(of, [*(head for head, _ in levels), *heads], places, rows, levels=len(levels))
+
+
+def weighted(table: Any, value: str | None = None, n: str | None = None, **how: Any) -> tuple[list[float], list[int]]:
+    """The values of one arm, and how many measurements each of them stands for.
+
+    Args:
+        table, how: as for `measurements`: `sep`, `decimal`, `sheet`.
+        value: the column of values; None: "value", or the only one beside the counts. n: that of counts; None: "n" and
+            the like, or none, where each row is a measurement.
+    """
+    read = _read(table, how.get("sep"), how.get("sheet"), None, plain=True)._replace(decimal=how.get("decimal"))
+    sizes = [n] if n is not None else _heads(read, (*COUNTS["n"], "frequency"))
+    others = [one for one in read.columns[read.levels :] if one not in sizes]
+    found = [value] if value is not None else [one for one in others if one.lower() == VALUE] or others
+    for name, heads in (("value", found), ("n", sizes)):
+        if len(heads) > 1 or name == "value" and not heads:
+            raise ValueError(f"{read.of}: {name} may be any of the columns {heads or read.columns}: say {name}=")
+    j, k = read.column(found[0]), read.column(sizes[0]) if sizes else None
+    read = read.settled([j] if k is None else [j, k])
+    rows = [i for i in range(len(read.rows)) if not math.isnan(read.number(i, j))]
+    sizes_of = [1.0 if k is None else read.number(i, k) for i in rows]
+    counts = [
+        integer(f"{read.of}, {read.places[i]}: n", int(x) if x.is_integer() else x, 0)
+        for i, x in zip(rows, sizes_of, strict=True)
+    ]
+    left = [f"{len(read.rows) - len(rows)} rows without a value"] * (len(rows) < len(read.rows))
+    said = [f"values in {found[0]!r}", *(f"n in {one!r}" for one in sizes)]
+    SAID.info(_line(read, said, f"{sum(counts)} measurements", left))
+    return [read.number(i, j) for i in rows], counts
