@@ -20,9 +20,9 @@ from .base import Bools, Floats, Measure, Problem, TaskLike
 
 def check(problem: Problem, task: TaskLike, source: Instance | Sampler | None = None) -> None:
     """`Problem.check` of a task, or of arms."""
+    _ask(problem, "check", task, source)
     if problem.fewest_arms > task.K:
         raise ValueError(f"{problem!r:.200} needs {problem.fewest_arms} arms or more, got {task.K}")
-    _ask(problem, "check", task, source)
 
 
 def try_out(problem: Problem, means: Floats, D: int, delta: float = 0.1) -> None:

@@ -81,6 +81,8 @@ class TopK(Problem):
         return {"epsilon": f"as criterion='exact' has no tolerance: say criterion={others}, or leave epsilon out"}
 
     def check(self, task: TaskLike, source: Instance | Sampler | None = None) -> None:
+        if task.K < 2:
+            raise ValueError(f"{task.K} arms are too few for {self!r:.200}, which leaves one out at least")
         integer("k", self.k, 1, task.K - 1)
         super().check(task, source)
 

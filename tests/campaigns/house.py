@@ -41,7 +41,7 @@ ORDER: dict[str, list[str]] = {
         "evolved.agent",
         "registry",
         "evaluation",
-        "session logs",
+        "session logs gating",
         "evolved.search evolved.space",
         "evolved.evolution evolved.__init__",
         "learned figures",

@@ -123,7 +123,7 @@ def test_one_arm_is_played_and_asked_about_in_a_session(mean: float) -> None:
 def test_problems_that_compare_arms_refuse_one() -> None:
     arms = {"distribution": "bernoulli", "mean": [0.5]}
     for problem in ("BestArm", "TopK", "AllGood", "BetterThanControl"):
-        with pytest.raises(ValueError, match="needs [24] arms or more, got 1"):
+        with pytest.raises(ValueError, match="needs 2 arms or more, got 1|1 arms are too few"):
             gym.make(f"bandit_envs/{problem}-v0", instance=arms, budget=20)
     env = gym.make("bandit_envs/Threshold-v0", instance=arms, budget=20)
     for name in ("sar", "ppo"):
