@@ -283,7 +283,7 @@ class CertifiedAlgorithm(Algorithm):
         if self.problem.answer_size is not None:
             k, epsilon = int(own[-2]), own[-1]
             return Sides(TOP_K, distribution, k, 1.0, -epsilon, none, 1.0, 0.0, none, 1.0, 0.0, v, into, out)
-        if isinstance(self.problem, BetterThanControl):
+        if type(self.problem).evidence_routine is BetterThanControl.evidence_routine:
             (c, a, b, _), near = comparison_of(self), self.problem.tolerance
             given = CONTROL, distribution, c, a, b - near, none, 1.0 / a, -(b + near) / a, none
             return Sides(*given, a, b, v, into, out)
