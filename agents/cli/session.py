@@ -292,6 +292,8 @@ class Undo(Action, of="Session.undo"):
             print(f"undone: {session.undo_batch(self.event, results=self.batch == 'all')} questions and results")
         elif self.table is None:
             print(f"undone: {undone(session, session.undo(self.event))}")
+            if self.event is None and (waits := len(session.pending)) > 1:
+                note(f"{waits} questions wait for results: --batch open gives those of the last plate or call back")
         else:
             print(f"undone: {session.undo_table(self.table)} results from {self.table}")
         print_state(session, owner=not session.wishes.get("blind"))

@@ -76,7 +76,7 @@ class Call:
 
 
 class Calls(dict[Future[Any], Call]):
-    """The calls that run in an executor; `over`: what fails is not tried again."""
+    """The calls that run in an executor, or pause; `over`: what fails is not tried again."""
 
     def __init__(self, executor: Executor, measure: Callable[..., Any], timeout: float | None) -> None:
         super().__init__()

@@ -102,6 +102,8 @@ def test_what_is_asked_is_a_table_to_fill_in_and_a_lost_one_is_undone_at_once(ca
     asked, _ = run(capsys, "ask a.db -n 3")
     Path("plate.tsv").write_text("\n".join([asked[0], asked[1] + "0.75", asked[2], asked[3] + "1"]) + "\n")
     assert run(capsys, "import a.db plate.tsv")[0][0] == "2 results from plate.tsv" + COUNTS
+    assert run(capsys, "undo a.db")[1].startswith("note: 2 questions wait for results: --batch open gives")
+    run(capsys, "tell a.db c 1")
     run(capsys, "ask a.db -n 4")
     assert run(capsys, "undo a.db --batch open")[0][0] == "undone: 4 questions and results"
     assert run(capsys, "undo a.db --event 1 --batch open")[0][0] == "undone: 1 questions and results"
