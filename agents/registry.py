@@ -444,10 +444,9 @@ def recipes_of(agents: object, trust: bool = False) -> dict[str, Recipe]:
         raise ValueError(f"evaluate needs at least one agent, got {agents!r}")
     labels: dict[str, Recipe] = {}
     if isinstance(agents, Mapping):
-        for label, agent in agents.items():
-            if str(label) in labels:
-                raise ValueError(f"the labels of agents are text, and {label!r} is there already, as {str(label)!r}")
-            labels[str(label)] = recipe_of(agent, trust)
+        labels = {str(label): recipe_of(agent, trust) for label, agent in agents.items()}
+        if len(labels) < len(agents):
+            raise ValueError(f"the labels of agents are text, and two of them are alike: {list(agents)!r:.200}")
         return labels
     many = list(agents) if isinstance(agents, (list, tuple)) and not callable(agents) else [agents]
     texts = {agent for agent in many if isinstance(agent, str)}
