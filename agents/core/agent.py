@@ -29,7 +29,7 @@ from . import parameters
 from .closed import ClosedState
 from .spellings import hook_in_both_spellings
 from .statistics import READ, checked, fitted, shapes_of
-from .waiting import PENDING, predicted
+from .waiting import PENDING, predicted, put_rows
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -144,29 +144,6 @@ def _any_ends(arms, remaining, stop):
     for e in range(len(arms)):
         ends |= (arms[e] == stop) | (remaining[e, 0] == 0)
     return ends
-
-
-def _parts(state: Any) -> dict[Any, Any]:
-    """The parts of a state: the values of a dict, the members of a tuple or a list, the attributes of an object."""
-    if isinstance(state, (dict, list, tuple)):
-        return state if isinstance(state, dict) else dict(enumerate(state))
-    return {name: getattr(state, name) for name in getattr(state, "__dict__", getattr(state, "__slots__", ()))}
-
-
-def _renew(old: Any, new: Any, slots: Ints, E: int) -> None:
-    """Put a state of the episodes `slots` into the one of all E, in place: arrays and lists with a row for each."""
-    shape, other = (tuple(getattr(x, "shape", (len(x),) if isinstance(x, list) else ())) for x in (old, new))
-    n = len(slots)
-    axes = [a for a in range(len(shape)) if shape[a] == E and (*shape[:a], n, *shape[a + 1 :]) == other]
-    if axes and isinstance(old, list):
-        for e, one in zip(slots, new, strict=True):
-            old[e] = one
-    elif axes:
-        old[(slice(None),) * axes[0] + (slots,)] = new
-    elif old is not new:
-        parts, others = _parts(old), _parts(new)
-        for part in parts.keys() & others.keys():
-            _renew(parts[part], others[part], slots, E)
 
 
 def _explaining(method: Method) -> Method:
@@ -556,7 +533,7 @@ class Agent(Spelled, ABC):
             return self._made(observation)
         if len(slots):
             new = self.initial_state({name: array[slots] for name, array in observation.items()})
-            _renew(state, new, slots, len(seen))
+            put_rows(state, new, slots, len(seen), alone=True)
         return state
 
     def _check_state(self, observation: Observation, state: Any) -> None:
