@@ -273,8 +273,6 @@ class Recipe:
                 raise ValueError(f"stop is given twice: {both} as an argument; leave one out")
             return self._certified(env_or_task, task, given, allowed or ())
         if allowed is not None and (surplus := sorted(set(given) - set(allowed))):
-            if "task" in allowed:
-                raise ValueError(f"the constructor of {self.name} must take the task first, not {surplus[0]!r}")
             takes = f"it takes {', '.join(allowed)}" if allowed else "it takes none"
             raise ValueError(f"{self.name} has no parameter {surplus[0]!r}; {takes}")
         truth = self._truth(env_or_task, task, given)
