@@ -177,12 +177,9 @@ def _scores(
     if metric in metrics and other != metric:
         text = f"{path} has scores of {metric!r:.80}, and {place} of {other!r:.80}:"
         raise ValueError(f"{text} say which by value= (--value)")
-    if not metrics:
-        raise ValueError(
-            f"{path} has no row with a score: all are errors, or say which field it is by value= (--value)"
-        )
     if metric not in metrics:
-        raise ValueError(f"{path} has the scores {metrics[:20]}: say which by value= (--value), got {value!r:.80}")
+        there = f"the scores {metrics[:20]}" if metrics else "no row with a score, only errors"
+        raise ValueError(f"{path} has {there}: say which by value= (--value), got {value!r:.80}")
     for item, scores, candidate, mark, _, repeat, failed, data in rows:
         name_of = int(item) if isinstance(item, float) and item.is_integer() else item
         key, score, is_text = _composed(str(name_of)).strip(), math.inf, isinstance(item, str)
