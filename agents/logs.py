@@ -15,7 +15,7 @@ from unicodedata import normalize
 import numpy as np
 
 from bandit_envs import stopping
-from bandit_envs.instances import MISSING, WORDS, number_in, rows_of_file
+from bandit_envs.instances import MISSING, WORDS, cells_of, number_in
 from bandit_envs.kernels import interval, number, require, within_ends
 
 from .evaluation.report import p_text
@@ -178,12 +178,9 @@ def _scores(
     if metric in metrics and other != metric:
         text = f"{path} has scores of {metric!r:.80}, and {place} of {other!r:.80}:"
         raise ValueError(f"{text} say which by value= (--value)")
-    if not metrics:
-        raise ValueError(
-            f"{path} has no row with a score: all are errors, or say which field it is by value= (--value)"
-        )
     if metric not in metrics:
-        raise ValueError(f"{path} has the scores {metrics[:20]}: say which by value= (--value), got {value!r:.80}")
+        there = f"the scores {metrics[:20]}" if metrics else "no row with a score, only errors"
+        raise ValueError(f"{path} has {there}: say which by value= (--value), got {value!r:.80}")
     for item, scores, candidate, mark, _, repeat, failed, data in rows:
         name_of = int(item) if isinstance(item, float) and item.is_integer() else item
         key, score, is_text = _composed(str(name_of)).strip(), math.inf, isinstance(item, str)
@@ -236,19 +233,9 @@ def _read(log: Any, item: str | None, value: str | None, filter: str | None, sep
             hint = "; where it is packed with zstd: pip install zipfile-zstd" if path.suffix == ".eval" else ""
             what = "no log of Inspect or promptfoo that is read, and of lm-eval give samples_*.jsonl"
             raise ValueError(f"{path} is {what}{hint}: {error!r:.200}") from None
-    if path.suffix.lower() in (".parquet", ".pq"):
-        frame = require("pandas", "a table of logs").read_parquet(path).astype(object)
-        cells = frame.where(frame.notna(), None).to_numpy().tolist()
-        (_, heads), *others = ("", list(map(str, frame))), *((f"row {i}", row) for i, row in enumerate(cells, 1))
-    else:
-        (_, heads), *others = rows_of_file(str(path), sep, sheet) or [("", [])]
-    if long := [place for place, cells in others if len(cells) > len(heads)]:
-        raise ValueError(f"{path}, {long[0]}: it has more cells than there are columns, {heads[:20]}")
-    heads = [_composed(head) for head in heads]
-    if len({*heads}) < len(heads):
-        text = f"{path} has columns of the same name:"
-        raise ValueError(f"{text} {[head for head in heads if heads.count(head) > 1][:1]}")
-    table = [{head: cells[j] if j < len(cells) else "" for j, head in enumerate(heads)} for _, cells in others]
+    cells = cells_of(str(path), sep, sheet)
+    places = {head: cells.column(head) for head in cells.columns}
+    table, heads = [{head: row[j] for head, j in places.items()} for row in cells.rows], list(places)
     try:
         if {"provider", "testIdx"} <= {*heads}:
             return _promptfoo(table, item, value)

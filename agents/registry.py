@@ -273,8 +273,6 @@ class Recipe:
                 raise ValueError(f"stop is given twice: {both} as an argument; leave one out")
             return self._certified(env_or_task, task, given, allowed or ())
         if allowed is not None and (surplus := sorted(set(given) - set(allowed))):
-            if "task" in allowed:
-                raise ValueError(f"the constructor of {self.name} must take the task first, not {surplus[0]!r}")
             takes = f"it takes {', '.join(allowed)}" if allowed else "it takes none"
             raise ValueError(f"{self.name} has no parameter {surplus[0]!r}; {takes}")
         truth = self._truth(env_or_task, task, given)
@@ -444,10 +442,9 @@ def recipes_of(agents: object, trust: bool = False) -> dict[str, Recipe]:
         raise ValueError(f"evaluate needs at least one agent, got {agents!r}")
     labels: dict[str, Recipe] = {}
     if isinstance(agents, Mapping):
-        for label, agent in agents.items():
-            if str(label) in labels:
-                raise ValueError(f"the labels of agents are text, and {label!r} is there already, as {str(label)!r}")
-            labels[str(label)] = recipe_of(agent, trust)
+        labels = {str(label): recipe_of(agent, trust) for label, agent in agents.items()}
+        if len(labels) < len(agents):
+            raise ValueError(f"the labels of agents are text, and two of them are alike: {list(agents)!r:.200}")
         return labels
     many = list(agents) if isinstance(agents, (list, tuple)) and not callable(agents) else [agents]
     texts = {agent for agent in many if isinstance(agent, str)}

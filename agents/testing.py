@@ -38,6 +38,7 @@ from gymnasium.vector import AutoresetMode
 
 import bandit_envs
 from bandit_envs import PROBLEMS, Instance, Task
+from bandit_envs.kernels import flag
 from bandit_envs.simulation import MOST_TIMES
 
 from .core.agent import Agent
@@ -297,22 +298,20 @@ def _play_within_bounds() -> None:
     """In the process of `check_bounds`: print where an index is beyond the end; other faults are for other checks."""
     cases, source = pickle.loads(sys.stdin.buffer.read())
     for case in cases:
+        envs = case.envs(EPISODES)
+        agent = made(case, envs)
+
+        def watched(observation: Any, state: Any, case: Case = case, agent: Any = agent) -> Any:
+            kept = copy.deepcopy(state)
+            try:
+                return type(agent).predict(agent, observation, state)
+            except IndexError as error:
+                print(BEYOND, f"{case}: {_place_of(source, agent, observation, kept, error)}", flush=True)
+                sys.exit()
+
+        agent.predict = watched
         with contextlib.suppress(Exception):
-            envs = case.envs(EPISODES)
-            agent = made(case, envs)
-            agent.predict = functools.partial(_predicted_within_bounds, f"{case}", source, agent, agent.predict)
             steps(case, agent, envs, range(EPISODES))
-
-
-def _predicted_within_bounds(
-    case: str, source: str, agent: Any, predict: Any, observation: Any, state: Any = None
-) -> Any:
-    kept = copy.deepcopy(state)
-    try:
-        return predict(observation, state)
-    except IndexError as error:
-        print(BEYOND, f"{case}: {_place_of(source, agent, observation, kept, error)}", flush=True)
-        sys.exit()
 
 
 def _place_of(source: str, agent: Any, observation: Any, state: Any, error: Exception) -> str:
@@ -602,32 +601,31 @@ CHECKS: tuple[Callable[..., None], ...] = (
 def _run(agent: object, check: Callable[..., None], env: object = None) -> None:
     """One check, on all tasks of the agent."""
     cases = cases_of(agent, env)
-    for case in cases if check is not check_bounds else cases[:1]:
+    for some in [cases] if check is check_bounds else [[case] for case in cases]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             try:
-                check(*(cases if check is check_bounds else (case,)))
-            except AssertionError as error:
-                raise AssertionError(f"{check.__name__}: {error}") from error
+                check(*some)
             except Exception as error:
-                text = f"{type(error).__name__}: {error}"
-                raise AssertionError(f"{check.__name__}: {case}: {text}") from error
+                text = error if isinstance(error, AssertionError) else f"{some[0]}: {type(error).__name__}: {error}"
+                raise AssertionError(f"{check.__name__}: {text}") from error
 
 
-def check_agent(agent: object, env: object = None) -> None:
+def check_agent(agent: object, env: object = None, *, bounds: bool = True) -> None:
     """Make all checks of an agent.
 
     Args:
         agent: a name, a class, a function of a task, as `agents.make` takes it.
         env: an environment, whose task is the only one; None: each problem with five random arms, with a budget of 60
             and with a delta of .1, as far as the agent takes it.
+        bounds: make `check_bounds` too, which compiles the agent once more, for seconds.
 
     Raises:
         AssertionError: naming the first check that fails, what is wrong, and how to see it.
         ValueError: if `env` is no environment of this package, or `agents.make` does not know the agent.
     """
     recipe_of(agent)
-    for check in CHECKS:
+    for check in CHECKS if flag("bounds", bounds) else CHECKS[1:]:
         _run(agent, check, env)
 
 

@@ -7,6 +7,7 @@ this class turns that into actions of the form that the environment takes.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import operator
@@ -27,7 +28,7 @@ from bandit_envs.simulation import Quiet
 from . import parameters
 from .closed import ClosedState
 from .statistics import READ, checked, fitted, shapes_of
-from .waiting import PENDING, predicted
+from .waiting import PENDING, predicted, put_rows
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -144,39 +145,16 @@ def _any_ends(arms, remaining, stop):
     return ends
 
 
-def _parts(state: Any) -> dict[Any, Any]:
-    """The parts of a state: the values of a dict, the members of a tuple or a list, the attributes of an object."""
-    if isinstance(state, (dict, list, tuple)):
-        return state if isinstance(state, dict) else dict(enumerate(state))
-    return {name: getattr(state, name) for name in getattr(state, "__dict__", getattr(state, "__slots__", ()))}
+def _explaining(method: Method) -> Method:
+    """A method of an observation, and maybe a state and slots, whose errors say what is wrong with these."""
 
-
-def _renew(old: Any, new: Any, slots: Ints, E: int) -> None:
-    """Put a state of the episodes `slots` into the one of all E, in place: arrays and lists with a row for each."""
-    shape, other = (tuple(getattr(x, "shape", (len(x),) if isinstance(x, list) else ())) for x in (old, new))
-    n = len(slots)
-    axes = [a for a in range(len(shape)) if shape[a] == E and (*shape[:a], n, *shape[a + 1 :]) == other]
-    if axes and isinstance(old, list):
-        for e, one in zip(slots, new, strict=True):
-            old[e] = one
-    elif axes:
-        old[(slice(None),) * axes[0] + (slots,)] = new
-    elif old is not new:
-        parts, others = _parts(old), _parts(new)
-        for part in parts.keys() & others.keys():
-            _renew(parts[part], others[part], slots, E)
-
-
-def _explaining(recommend: Method) -> Method:
-    """The method `recommend`, whose errors say what is wrong with what it was given."""
-
-    @functools.wraps(recommend)
-    def explained(self: Any, observation: Any, state: Any = None, slots: Any = None) -> Any:
+    @functools.wraps(method)
+    def explained(self: Any, observation: Any, state: Any = None, *slots: Any, **named: Any) -> Any:
         try:
             self._batched(observation)
-            return recommend(self, observation, state, slots)
+            return method(self, observation, *((state, *slots) if state is not None or slots else ()), **named)
         except Exception as error:
-            self._explain(error, observation, state, slots)
+            self._explain(error, observation, state)
 
     return cast(Method, explained)
 
@@ -233,16 +211,16 @@ class Agent(ABC):
     # Shapes that were right, whether they were of a single episode, and what takes the parts out of an observation.
     _known: tuple[list[Any], bool, Any] = [], False, len
     told: frozenset[str] = frozenset()  # the oracle's parameters that `agents.make` has filled in from an instance
-    _states: ClassVar[set[type]] = set()  # the types of what `initial_state` has returned, where they bear no mark
+    _kind: type | None = None  # of what `initial_state` has returned last
     _made_by_class: ClassVar[Any] = None  # what makes an agent of this name, where that is another class
     _brought: ClassVar[bool] = False  # whether the class is a user's own
-    _looked_up: ClassVar[tuple[str, ...]] = ()  # attributes of a class that copies and pickles do not keep
+    _looked_up: ClassVar[tuple[str, ...]] = ("_kind",)  # attributes of a class that copies and pickles do not keep
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         if "remember" in vars(cls):
             raise TypeError(f"the class {cls.__name__} defines remember, which is initial_state since 0.3.0")
-        cls._states, cls._brought = set(), not cls.__module__.startswith("agents.")
+        cls._brought = not cls.__module__.startswith("agents.")
         if "recommend" in vars(cls) and not cls._brought:
             cls.recommend = _explaining(cls.recommend)  # type: ignore[method-assign]
 
@@ -424,40 +402,23 @@ class Agent(ABC):
             action = {"arm": int(arms[0]), "times": int(action["times"][0]), "answer": action["answer"][0]}
         return action, state
 
-    def _explain(self, error: Exception, observation: Any, state: Any, slots: Any = None) -> NoReturn:
-        """Raise what is wrong with what was given, if that can be found, else the error that has come up."""
-        if not isinstance(error, OF_INPUT):
-            raise error
+    def _explain(self, error: Exception, observation: Any, state: Any) -> NoReturn:
+        """Raise what is wrong with an observation, if that can be found, else the error that has come up."""
+        words = " ".join(f"{type(error).__name__}: {error}".split())
         try:
-            batch = self._checked(observation)
-            if not len(batch["remaining"]):
+            if isinstance(error, OF_INPUT) and not len(self._checked(observation)["remaining"]):
                 raise ValueError(f"{self.name} reads observations of at least one episode, got none")
-            if slots is not None:
-                self._check_slots(slots, len(batch["remaining"]))
-        except (ValueError, TypeError) as wrong:
-            raise wrong from error
         except Exception as wrong:
-            raise ValueError(f"{self.name} cannot read the observation: {type(wrong).__name__}: {wrong}") from wrong
-        words = " ".join(str(error).split())
+            clear = type(wrong) in (ValueError, TypeError)
+            raise wrong if clear else ValueError(f"{self.name} cannot read the observation: {wrong!r:.300}") from error
         if self._brought and isinstance(error, UNCOMPILED):
             why = getattr(error, "summary", f"Numba cannot compile a function that it calls: {words:.300}")
             raise ValueError(f"{self.name}: {why}") from error
-        fits = state is None or words.startswith(("state ", "pulls "))
-        if self._brought or (isinstance(error, ValueError) and fits):
+        clear = isinstance(error, ValueError) and (state is None or str(error).startswith(("state ", "pulls ")))
+        if self._brought or clear or not isinstance(error, OF_INPUT):
             raise error
-        what = "the observation is none that an environment shows" if state is None else "state does not fit it"
-        said = f"{type(error).__name__}: {words:.300}"
-        raise ValueError(f"{self.name}: {what}, or its arrays are not of int64 and float64: {said}") from error
-
-    @staticmethod
-    def _check_slots(slots: Any, E: int) -> None:
-        """Refuse rows that a batch of E episodes does not have."""
-        rows = np.asarray(slots)
-        fits = rows.dtype == np.bool_ and rows.shape == (E,)
-        if rows.dtype.kind in "iu" and rows.ndim == 1:
-            fits = not rows.size or (rows.min() >= -E and rows.max() < E)
-        if not fits:
-            raise ValueError(f"slots must be None or an array of integers, rows of a batch of {E}, got {slots!r:.200}")
+        what = "the observation, state and slots must be as predict takes them, of int64 and float64"
+        raise ValueError(f"{self.name}: {what}: {words:.300}") from error
 
     def _decided(self, chosen: Any, shape: tuple[int, ...]) -> tuple[Ints, Ints | None]:
         """What `choose` of a user's own class has returned, checked: the arms, and the pulls of each or None."""
@@ -490,16 +451,13 @@ class Agent(ABC):
         """`evaluate` plays so many episodes side by side at most; with more, it calls `predict` at every step."""
         return math.inf
 
+    @_explaining
     def begin_anew(self, observation: Observation) -> Any:
         """A state for episodes that have begun, made from what they have shown; `predict` takes it as `state`.
 
         Only where the state is lost: an algorithm that goes in rounds begins its first round again.
         """
-        try:
-            batch, _ = self._batched(observation)
-            return self._made(self._checked(batch))
-        except Exception as error:
-            self._explain(error, observation, None)
+        return self._made(self._checked(observation))
 
     def _checked(self, observation: Any) -> Observation:
         """A batch with all its parts, whose values are looked at."""
@@ -546,10 +504,9 @@ class Agent(ABC):
     def _made(self, observation: Observation) -> Any:
         """What `initial_state` makes of the observation, marked where its type allows: kernels read it unchecked."""
         state = self.initial_state(shown_to(self, "initial_state", observation))
-        try:
+        vars(self)["_kind"] = type(state)
+        with contextlib.suppress(AttributeError, TypeError):  # of a number, an array, a tuple
             object.__setattr__(state, "_made_by", self._mark)
-        except (AttributeError, TypeError):  # a number, an array, a tuple
-            self._states.add(type(state))
         if isinstance(state, ClosedState) and not type(self)._brought:
             state.close()
         return state
@@ -574,28 +531,21 @@ class Agent(ABC):
             return self._made(observation)
         if len(slots):
             new = self.initial_state({name: array[slots] for name, array in observation.items()})
-            _renew(state, new, slots, len(seen))
+            put_rows(state, new, slots, len(seen), alone=True)
         return state
 
     def _check_state(self, observation: Observation, state: Any) -> None:
         """Refuse a state without the mark of this agent, unless it is of a type that bears none."""
-        E = len(observation[self._leading[0]])
-        if type(state) is int and state == E and type(self).initial_state is Agent.initial_state:
-            return
-        mark, needed = getattr(state, "_made_by", None), f"the type int for {E} episodes"
-        if type(self).initial_state is not Agent.initial_state:
-            # A user's own type may lose its mark where it is copied by its own rule: then the type is all there is.
-            known = mark is None and not type(state).__module__.startswith("agents.")
-            if known and type(state) in self._states:
-                return
-            kind = type(self._made(self._checked(observation)))
-            if known and isinstance(state, kind):
-                self._states.add(type(state))
-                return
+        E, mark = len(observation[self._leading[0]]), getattr(state, "_made_by", None)
+        if type(self).initial_state is Agent.initial_state:
+            fits, needed = type(state) is int and state == E, f"the type int for {E} episodes"
+        else:  # a user's own type may lose its mark where it is copied by its own rule: then the type is all there is
+            kind: type = self._kind or type(self._made(self._checked(observation)))
+            fits = mark is None and not type(state).__module__.startswith("agents.") and isinstance(state, kind)
             needed = f"the type {kind.__name__}, made by {self._mark:.400}"
-        got = "" if mark is None else f"that of {mark:.400}: "
-        said = f"state must be None or the state that predict of {self.name} has returned, of {needed}"
-        raise ValueError(f"{said}; got {got}{state!r:.200}")
+        if not fits:
+            said = f"state must be None or the state that predict of {self.name} has returned, of {needed}"
+            raise ValueError(f"{said}; got {state!r:.200}" + f" of {mark!s:.400}" * (mark is not None))
 
     def __getstate__(self) -> dict[str, Any]:
         """What copies and pickles keep: all but what classes list as `_looked_up`, which is looked up again."""

@@ -32,7 +32,7 @@ class ClosedState:
 
     def close(self, anew: bool = False) -> None:
         """Show the arrays for reading alone; `anew`: and copy them, as they may be read alone already."""
-        kept = tuple(_mapped(one, _in_order, dict) for one in self.parts) if anew else self.parts
+        kept = tuple(_mapped(one, lambda x: np.array(x, order="C"), dict) for one in self.parts) if anew else self.parts
         shown = (_mapped(one, _read_alone, MappingProxyType) for one in kept)
         vars(self).update(zip(self.arrays, shown, strict=True), kept=kept)
 
@@ -49,6 +49,10 @@ class ClosedState:
             made.close()
         return made
 
+    def _open(self) -> dict[str, Any]:
+        """All attributes as they were before it was closed."""
+        return vars(self) | dict(zip(self.arrays, self.parts, strict=True)) | {"kept": None, "bound": None}
+
     def __getstate__(self) -> dict[str, Any]:
         """What pickles keep; of closed states with a checksum."""
         return self._open() | ({} if self.kept is None else {"checksum": _checksum(self.kept)})
@@ -62,10 +66,6 @@ class ClosedState:
                 raise ValueError("this pickle of a state is damaged: its numbers are not those that were written")
             self.close()
 
-    def _open(self) -> dict[str, Any]:
-        """All attributes as they were before it was closed."""
-        return vars(self) | dict(zip(self.arrays, self.parts, strict=True)) | {"kept": None, "bound": None}
-
 
 def _mapped(one: Any, change: Callable[[NDArray[Any]], Any], kind: Callable[[dict[Any, Any]], Any]) -> Any:
     """Arrays, and dicts (then of a kind) and tuples of them, with each array changed."""
@@ -73,17 +73,15 @@ def _mapped(one: Any, change: Callable[[NDArray[Any]], Any], kind: Callable[[dic
         return change(one)
     if isinstance(one, Mapping):
         return kind({name: _mapped(part, change, kind) for name, part in one.items()})
-    parts = [_mapped(part, change, kind) for part in one] if isinstance(one, tuple) else []
-    return type(one)(*parts) if hasattr(one, "_fields") else tuple(parts) if isinstance(one, tuple) else one
+    if not isinstance(one, tuple):
+        return one
+    parts = [_mapped(part, change, kind) for part in one]
+    return type(one)(*parts) if hasattr(one, "_fields") else tuple(parts)
 
 
 def _read_alone(one: NDArray[Any]) -> NDArray[Any]:
     (view := one.view()).flags.writeable = False
     return view
-
-
-def _in_order(one: NDArray[Any]) -> NDArray[Any]:
-    return np.array(one, order="C")
 
 
 def _checksum(one: Any) -> int:

@@ -130,7 +130,7 @@ def _by_statistics(agent: Any, shown: Shown, pending: Ints, waits: Bools, state:
         before = None if due.all() else copy.deepcopy(state.state)
         action, state.state = agent.predict(own, state.state)
         if before is not None:
-            _put_back(state.state, before, ~due)
+            put_rows(state.state, before, np.flatnonzero(~due), E)
         arms, times = (action["arm"], action["times"]) if full else (action, np.ones(E, np.int64))
         state.arm, state.left = np.where(due, arms, state.arm), np.where(due, times, state.left)
         answers = action["answer"] if full else answers
@@ -156,7 +156,7 @@ def _due(agent: Any, shown: Shown, waits: Bools, spent: Bools, state: WaitingSta
     if state.state is None:
         state.state = agent._made(shown)
     elif lost.any():
-        _put_back(state.state, agent._made(shown), lost)
+        put_rows(state.state, agent._made(shown), np.flatnonzero(lost), E)
     due: Bools = lost | one & (state.left == 0) | spent
     return due
 
@@ -175,7 +175,7 @@ def _by_rounds(agent: Any, shown: Shown, pending: Ints, waits: Bools, state: Wai
     held = waits & (held & full | (arms == task.stop))  # which it would do by what is imagined
     if not held.any():
         return action
-    _put_back(state.state, before, held)
+    put_rows(state.state, before, np.flatnonzero(held), len(held))
     if not full:  # which has no action that waits
         return np.where(held, pending.reshape(len(held), -1).argmax(axis=1), arms)
     return action | {"arm": np.where(held, 0, arms), "times": np.where(held, 0, action["times"])}
@@ -190,16 +190,30 @@ def plan_over(agent: Any, state: Any, shown: Shown) -> Bools:
     return found
 
 
-def _put_back(part: Any, kept: Any, slots: Bools) -> None:
-    """Put the rows of some episodes, (E,), of another state, or a part of one, into this one, in place."""
-    if isinstance(part, np.ndarray):
-        if part.shape[:1] == slots.shape:
-            (part := part.view()).flags.writeable = True  # those of a closed state are shown for reading alone
-            part[slots] = kept[slots]
-    elif isinstance(part, (tuple, list)):
-        for one, other in zip(part, kept, strict=True):
-            _put_back(one, other, slots)
-    else:
-        members, others = (one if isinstance(one, Mapping) else getattr(one, "__dict__", {}) for one in (part, kept))
-        for name in members.keys() & others.keys() - {"bound", "kept"}:
-            _put_back(members[name], others[name], slots)
+def put_rows(old: Any, new: Any, slots: Ints, E: int, alone: bool = False) -> None:
+    """Put the episodes `slots` of another state into a state of E, in place: arrays and lists with a row for each.
+
+    new: a state of all E episodes, or of these `alone`.
+    """
+    shape, other = (tuple(getattr(x, "shape", (len(x),) if isinstance(x, list) else ())) for x in (old, new))
+    rows = len(slots) if alone else E
+    axes = [a for a in range(len(shape)) if shape[a] == E and other == (*shape[:a], rows, *shape[a + 1 :])]
+    if axes and isinstance(old, list):
+        for i, e in enumerate(slots):
+            old[e] = new[i if alone else e]
+    elif axes:
+        place = (slice(None),) * axes[0] + (slots,)
+        (old := old.view()).flags.writeable = True  # those of a closed state are shown for reading alone
+        old[place] = new if alone else new[place]
+    elif old is not new:
+        parts, others = _parts(old), _parts(new)
+        for part in parts.keys() & others.keys() - {"bound", "kept"}:
+            put_rows(parts[part], others[part], slots, E, alone)
+
+
+def _parts(state: Any) -> Mapping[Any, Any]:
+    """The parts of a state: the values of a dict, the members of a tuple or a list, the attributes of an object."""
+    if isinstance(state, (list, tuple)):
+        return dict(enumerate(state))
+    names = getattr(state, "__dict__", getattr(state, "__slots__", ()))
+    return state if isinstance(state, Mapping) else {name: getattr(state, name) for name in names}

@@ -112,7 +112,7 @@ def facts_in(path: Path) -> Facts:
         text = str(one.get("value_schedule")) if isinstance(one, dict) else ""
         if constant := re.fullmatch(r"ConstantSchedule\(val=([-+.0-9e]+)\)", text):
             settings[name] = float(constant[1])
-    network = data.get("bandit_envs_network", data.get("policy_kwargs"))
+    network = data.get("policy_kwargs") if data.get("bandit_envs_network") is None else data["bandit_envs_network"]
     facts = {"class": kind, "policy": module, "network": network, "settings": _numbers(settings.items())}
     facts |= {"format": data.get("bandit_envs_format"), "normalised": data.get("_last_original_obs") is not None}
     with contextlib.suppress(TypeError, KeyError, ValueError):  # of spaces that are no Box and Discrete

@@ -46,48 +46,27 @@ def card_path(name: str, task: Task) -> Path:
     return next((path for path in own if path.is_file()), last)
 
 
-def _setting(task: Task) -> str:
-    """What limits the pulls of a task, in words."""
-    if task.budget is not None:
-        return "with a budget"
-    if task.pull_cost > 0:
-        return "with a price of pulls and no budget"
-    return "with neither a budget nor a delta" if task.delta is None else "with a delta and no budget"
-
-
-def _described(name: str, stem: str) -> str:
-    """What a stored model is for, in words, of the name of its card, as "topk-budget"."""
-    problem, _, end = stem.rpartition("-")
-    prices = "a price of pulls" if name == "evolved" else "a price of pulls or a delta"
-    words = {"budget": "a budget", "cost": prices}[end]
-    return f"{({kind.lower(): kind for kind in PROBLEMS}).get(problem, problem)} with {words}"
-
-
 def stored_card(name: str, task: Task) -> dict[str, Any]:
-    """The card of the stored model."""
-    path = card_path(name, task)
-    if not path.is_file():
-        kind = PROBLEMS.find(task.problem)
-        own = f"{kind.__module__}:{kind.__qualname__}"  # the command can import it by this, whether registered or not
-        problem = kind.name if own.startswith("bandit_envs.") else own
-        there = sorted(one.stem.removeprefix(f"{name}-") for one in FOLDER.glob(f"{name}-*.json"))
-        known = ", ".join(_described(name, one) for one in there) or "nothing"
-        text = f"{name} has no stored model for {kind.name} {_setting(task)}, only for {known};"
-        raise ValueError(f"{text} {_instead(name, problem, task)}")
-    return read_card(path)
-
-
-def _instead(name: str, problem: str, task: Task) -> str:
-    """What to do where no model of this name is stored: the training that loses least, which is that of `evolved`."""
+    """The card of the stored model; where there is none, an error says what to do."""
+    if (path := card_path(name, task)).is_file():
+        return read_card(path)
+    limits = {"budget": task.budget, "pull-cost": task.pull_cost or None, "delta": task.delta}
+    limit = next((f"{one} {x:g}" for one, x in limits.items() if x is not None), "no budget")
+    kind = PROBLEMS.find(task.problem)
+    own = f"{kind.__module__}:{kind.__qualname__}"  # the command can import it by this, whether registered or not
+    problem = kind.name if own.startswith("bandit_envs.") else own
     if by_certificate(task):
-        return "the agent evidence needs none"
-    if name != "evolved" and card_path("evolved", task).is_file():
-        return "the agent evolved has one"
-    limits = {"budget": task.budget, "pull-cost": task.pull_cost or None}
-    [limit, value] = next(((one, x) for one, x in limits.items() if x is not None), ("budget", 200))
-    command = f"bandit-envs train {problem} --algorithm evolved --{limit} {value:g} --out evolved"
-    less = "" if name == "evolved" else f"; where both have been trained, it has lost less than {name}"
-    return f"make one: {command}, which makes the agent evolved.json{less}"
+        instead = "the agent evidence needs none"
+    elif name != "evolved" and card_path("evolved", task).is_file():
+        instead = "the agent evolved has one"
+    else:
+        command = f"bandit-envs train {problem} --algorithm evolved --{limit.replace('no budget', 'budget 200')}"
+        instead = f"make one: {command} --out evolved, which makes the agent evolved.json"
+        instead += "; where both have been trained, it has lost less than ppo" * (name == "ppo")
+    there = ", ".join(sorted(one.stem.removeprefix(f"{name}-") for one in FOLDER.glob(f"{name}-*.json")))
+    raise ValueError(
+        f"{name} has no stored model for {kind.name} with {limit}, only for {there or 'nothing'}; {instead}"
+    )
 
 
 def train_again(card: Mapping[str, object]) -> str:

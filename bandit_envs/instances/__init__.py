@@ -17,7 +17,6 @@ from .arms import (
     register_distribution,
 )
 from .datasets import Captions, captions
-from .files import rows_of_file
 from .instance import Instance, Sampler, from_table
 from .lookup import INSTANCES, Pools, Varied, register_instance
 from .polyhedra import Polyhedra
@@ -33,6 +32,7 @@ from .tables import (
     Happening,
     Measurement,
     Measurements,
+    cells_of,
     measurements,
     number_in,
     rows_of,
@@ -45,7 +45,7 @@ __all__ = [
     "ABTests", "Count", "Happening",
     "Arms", "Bernoulli", "Captions", "Categorical", "DISTRIBUTIONS", "Gaussian", "INSTANCES", "Instance", "Measurement",
     "MISSING", "Measurements", "MOVED", "Polyhedra", "Pools", "PromptSelection", "Registry", "Resampled", "Sampler",
-    "SAID", "ScoreTables", "Shared", "TRUE", "Tabulated", "Uniform", "Varied", "WORDS", "captions", "ends_of",
-    "from_table", "measurements", "names_alone", "number_in", "register_distribution", "register_instance",
-    "rows_of", "rows_of_file", "uneven", "weighted", "within",
+    "SAID", "ScoreTables", "Shared", "TRUE", "Tabulated", "Uniform", "Varied", "WORDS", "captions", "cells_of",
+    "ends_of", "from_table", "measurements", "names_alone", "number_in", "register_distribution", "register_instance",
+    "rows_of", "uneven", "weighted", "within",
 ]  # fmt: skip

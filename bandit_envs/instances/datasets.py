@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from ..kernels.checks import array, install_hint, integer, number
 from ..kernels.naming import unknown
 from .arms import Categorical, Floats
-from .tables import measurements, read_csv, shared_scores
+from .tables import cells_of, measurements, shared_scores
 
 VARIABLE = "BANDIT_ENVS_DATA"
 SHIPPED = Path(__file__).parents[1] / "data"  # files that come with the package, and LICENCES.md
@@ -118,7 +118,7 @@ def _read(
 
     The file must have the `columns` and may have those `beside`, each once.
     """
-    table, found, unusable = read_csv(str(path)), list[T](), list[str]()
+    table, found, unusable = cells_of(str(path), ","), list[T](), list[str]()
     if missing := [name for name in columns if name not in table.columns]:
         raise ValueError(f"{path}: columns {missing} are missing, found {table.columns}")
     if twice := sorted({name for name in (*columns, *beside) if table.columns.count(name) > 1}):
@@ -220,7 +220,7 @@ def inhibitors(kinase: str = "ACVRL1", folder: str | Path | None = None) -> NDAr
         ValueError: also for an unknown kinase (with the nearest ones), and entries that are no percentages.
     """
     path = fetched(PKIS2, folder)
-    kinases = read_csv(str(path)).columns[1:]
+    kinases = cells_of(str(path), ",").columns[1:]
     if kinase not in kinases:
         raise unknown("kinase", str(kinase), kinases)
     values = _read(path, [kinase], lambda row: number(f"the inhibition of {kinase}", float(row[kinase]), 0, 100))

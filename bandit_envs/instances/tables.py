@@ -29,6 +29,7 @@ from ..kernels.checks import LARGEST, choice, flag, integer, interval, number, r
 from .files import Rows, is_empty, plate_rows, plates_in, rows_of_file
 
 SAID = logging.getLogger("bandit_envs.tables")  # what was read of each table, as the command line shows it
+PARQUET = (".parquet", ".pq")
 MISSING = ("", "na", "n/a", "nan", "none", "null")  # cells that are empty, whatever their case
 MOVED = "shares of traffic change by day, pooled rates are not comparable"
 UNNAMED = ("", "n/a", "nan", "nat", "null", "<na>")  # no names; "none" and "NA" are some, as those of a control
@@ -172,7 +173,7 @@ class Table(NamedTuple):
         if type(cell) is float and not abs(cell) > LARGEST:  # NaN too
             return cell
         word = cell.strip().lower() if isinstance(cell, str) else ""
-        if cell is None or isinstance(cell, str) and word in MISSING or type(cell).__name__ == "NAType":
+        if cell is None or isinstance(cell, str) and word in MISSING:
             return math.nan
         value = math.inf
         with contextlib.suppress(TypeError, ValueError, OverflowError):
@@ -401,24 +402,20 @@ def uneven(table: Measurements, control: str) -> list[str]:
     By a chi-squared test at 1e-4 for each arm, of days together that have some results of both. The rates of all days
     together are not comparable then: an arm has more of them on better days.
     """
-    days = {day: i for i, day in enumerate(sorted({one.day for one in table.rows}))}
-    arms, found = {name: k for k, name in enumerate(table.arms)}, list[str]()
-    sizes = np.zeros((len(days), len(arms)))
-    np.add.at(
-        sizes,
-        ([days[one.day] for one in table.rows], [arms[one.arm] for one in table.rows]),
-        [one.several.n if one.several else 1 for one in table.rows],
-    )
-    for name in arms if control in arms and len(days) > 1 else ():
-        pair, part, parts = sizes[:, [arms[control], arms[name]]], np.zeros(2), list[NDArray[np.float64]]()
+    sizes, found = Counter[tuple[str, str]](), list[str]()
+    for one in table.rows:
+        sizes[one.day, one.arm] += one.several.n if one.several else 1
+    days = sorted({day for day, _ in sizes})
+    for name in table.arms if control in table.arms and len(days) > 1 else ():
+        pair, parts = np.array([[sizes[day, arm] for arm in (control, name)] for day in days]), [np.zeros(2)]
         share = pair.sum(axis=0) / max(pair.sum(), 1)
         for row in pair:
-            part = part + row
-            if part.sum() * share.min() >= 5:
-                parts, part = [*parts, part], np.zeros(2)
+            parts[-1] = parts[-1] + row
+            if parts[-1].sum() * share.min() >= 5:
+                parts.append(np.zeros(2))
+        rest = parts.pop()
         if name != control and len(parts) > 1:
-            parts[-1] = parts[-1] + part
-            seen = np.array(parts)
+            seen = np.array([*parts[:-1], parts[-1] + rest])
             wanted, free = seen.sum(axis=1, keepdims=True) * share, len(parts) - 1
             off = ((seen - wanted) ** 2 / wanted).sum() / free
             if np.cbrt(off) > 1 - 2 / (9 * free) + 3.72 * math.sqrt(2 / (9 * free)):  # Wilson & Hilferty 1931
@@ -440,14 +437,14 @@ def within(table: Measurements, ends: Any) -> Measurements:
     pairs = [interval("support", one) for one in ([ends] if np.ndim(ends) < 2 else ends)]
     rows = list[Measurement]()
     for one in table.rows:
-        both = list(zip(one.value, pairs * (len(one.value) if len(pairs) == 1 else 1), strict=False))
-        value = tuple(within_ends(x, *pair) for x, pair in both)
-        for x, (_, (low, high)) in zip(value, both, strict=True):
-            if not low <= x <= high:
+        value = list(one.value)
+        for d, (x, (low, high)) in enumerate(zip(value, pairs * (len(value) if len(pairs) == 1 else 1), strict=False)):
+            if not low <= (end := within_ends(x, low, high)) <= high:
                 of = f"{one.arm!r:.80}" + f" on {one.item!r:.80}" * bool(one.item)
-                said = f"a measurement must be a number in [{low:g}, {high:g}], got {x!r} of {of}"
+                said = f"a measurement must be a number in [{low:g}, {high:g}], got {end!r} of {of}"
                 raise ValueError(f"{table.of}, {one.place}: {said}")
-        rows.append(one._replace(value=value + one.value[len(value) :]))
+            value[d] = end
+        rows.append(one._replace(value=tuple(value)))
     return replace(table, rows=rows)
 
 
@@ -480,8 +477,8 @@ def shared_scores(found: Measurements, missing: float | Sequence[float] | None =
             raise ValueError(f"{found.of}, {one.place}: the arm {one.arm!r} has a score of {one.item!r} already")
         scores[cell] = one.value
     gaps = np.isnan(scores[..., 0])
-    shares = [f"{found.arms[k]!r:.80} {gaps[:, k].mean():.1%}" for k in np.argsort(-gaps.mean(axis=0), kind="stable")]
-    most = ", ".join(shares[: min(5, int(gaps.any(axis=0).sum()))]) + (", .." if gaps.any(axis=0).sum() > 5 else "")
+    lacking = sorted((-share, k) for k, share in enumerate(gaps.mean(axis=0)) if share)
+    most = ", ".join(f"{found.arms[k]!r:.80} {-x:.1%}" for x, k in lacking[:5]) + ", .." * (len(lacking) > 5)
     if missing is not None:
         given = [number("missing", one) for one in np.ravel(missing)]
         if len(given) not in (1, D):
@@ -497,8 +494,7 @@ def shared_scores(found: Measurements, missing: float | Sequence[float] | None =
     if not full.all():
         text = f"{found.of}: {full.sum()} of {len(full)} rows have a score of every arm, and are kept"
         warnings.warn(f"{text}. Empty cells: {most}", UserWarning, stacklevel=4)
-    shared: NDArray[np.float64] = scores[full] if D > 1 else scores[full, :, 0]
-    return shared
+    return scores[full] if D > 1 else scores[full, :, 0]
 
 
 def _long(
@@ -513,7 +509,7 @@ def _long(
         value, place = tuple([table.number(i, j) for j in values]), table.places[i]
         several = table.counted(i, counts) if counts else None
         lost = "" if undone is None else str(row[undone]).strip().lower()
-        if lost not in (*TRUE, *FALSE, *MISSING, "<na>"):
+        if lost not in (*TRUE, *FALSE, *MISSING):
             raise ValueError(f"{table.of}, {place}, column {UNDONE!r}: it says True or False, got {lost!r:.80}")
         name, nothing = "" if _lacks(row[arm]) else _text(row[arm]), all(map(math.isnan, value)) and several is None
         if nothing or lost in TRUE:
@@ -569,11 +565,9 @@ def _sums(table: Table, found: Sequence[Measurement], told: bool) -> set[str]:
 def _events(table: Table, values: list[int], counts: Mapping[str, int]) -> tuple[Happening, ...]:
     found = []
     for i, row in enumerate(table.rows):
-        empty = [one is None or type(one).__name__ in ("NAType", "NaTType") or one != one for one in row]
         whole = [int(one) if isinstance(one, float) and one.is_integer() else one for one in row]
-        cells = ["" if lacks else str(one) for lacks, one in zip(empty, whole, strict=True)]
-        value = tuple(table.number(i, j) for j in values)
-        by_head = dict(zip(table.columns, cells, strict=True))
+        cells = ["" if one is None or one != one else str(one) for one in whole]
+        value, by_head = tuple(table.number(i, j) for j in values), dict(zip(table.columns, cells, strict=True))
         found.append(Happening(table.places[i], value, by_head, table.counted(i, counts)))
     return tuple(found)
 
@@ -589,17 +583,11 @@ def _wide(table: Table, index: str | int | None, told: bool) -> Measurements:
     named = [*range(levels)] if index is None else [index]
     arms = [j for j in range(levels, len(heads)) if j not in named]
     names = [heads[j] for j in arms]
-    odd = [] if told else [one for one in names if one.lower() in (*NO_ARMS.split(), *INDEXES)]
-    counting = (
-        not (told or odd or named)
-        and len(table.rows) > 2
-        and [
-            heads[arms[0]]
-            for start in (0, 1)
-            if arms and all(_is(row[arms[0]], start + i) for i, row in enumerate(table.rows))
-        ]
-    )
-    if odd := odd or counting or []:
+    odd = [one for one in names if one.lower() in (*NO_ARMS.split(), *INDEXES)]
+    first, N = [str(row[arms[0]]).strip().removesuffix(".0") for row in table.rows if arms], len(table.rows)
+    if N > 2 and not named and first in (list(map(str, range(N))), list(map(str, range(1, N + 1)))):
+        odd += names[:1]
+    if odd and not told:
         text = "may number the rows, or sum them up: name a column of names of rows by index=, or say wide=True, if all"
         more = "columns are arms (of an instance, \"table(path='FILE', wide=True)\")"
         raise ValueError(f"{table.of}: the column {odd[0]!r} {text} {more}")
@@ -631,11 +619,6 @@ def _wide(table: Table, index: str | int | None, told: bool) -> Measurements:
     return Measurements(table.of, names, found, tuple(items), read=line)
 
 
-def _is(cell: Any, number: int) -> bool:
-    """Whether a cell holds this number."""
-    return str(cell).strip().removesuffix(".0") == str(number)
-
-
 def _lacks(cell: object) -> bool:
     """Whether a cell holds no name."""
     return cell is None or cell != cell or str(cell).strip().lower() in UNNAMED
@@ -653,9 +636,8 @@ def _composed(text: str) -> str:
 
 def _label(cell: object) -> str:
     """The name of a row, "" for none; a whole number is written without a point."""
-    if _lacks(cell):
-        return ""
-    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else _text(cell)
+    whole = int(cell) if isinstance(cell, float) and cell.is_integer() else cell
+    return "" if _lacks(cell) else _text(whole)
 
 
 def _read(table: Any, sep: str | None, sheet: str | int | None, layout: str | Path | None, plain: bool) -> Table:
@@ -666,19 +648,15 @@ def _read(table: Any, sep: str | None, sheet: str | int | None, layout: str | Pa
             raise FileNotFoundError(f"{of} is a folder, and no file" if Path(of).is_dir() else f"there is no file {of}")
         if Path(of).suffix.lower() == ".json":
             raise ValueError(f"{of}: of JSON, JSON Lines (.jsonl) are read: an object with the columns in each line")
-        if Path(of).suffix.lower() not in (".parquet", ".pq"):
-            rows = rows_of_file(of, sep, sheet)
-            plates = [] if plain else plates_in(of, rows)
-            if layout is not None:
-                other = str(layout if Path(layout).is_file() else of)
-                names = rows_of_file(other, sep, None if other == str(layout) else str(layout))
-                plates = plates_in(other, names) + plates
-            return _table(of, plate_rows(of, plates, layout is not None) if plates or layout is not None else rows)
-        pandas, _ = (require(name, "a Parquet file, read by pandas and pyarrow,") for name in ("pandas", "pyarrow"))
-        try:
-            return _read_frame(of, pandas.read_parquet(of))
-        except Exception as error:  # of a damaged file
-            raise ValueError(f"{of} is no Parquet file that can be read: {error!s:.200}") from None
+        if Path(of).suffix.lower() in PARQUET or plain and layout is None:
+            return cells_of(of, sep, sheet)
+        rows = rows_of_file(of, sep, sheet)
+        plates = [] if plain else plates_in(of, rows)
+        if layout is not None:
+            other = str(layout if Path(layout).is_file() else of)
+            names = rows_of_file(other, sep, None if other == str(layout) else str(layout))
+            plates = plates_in(other, names) + plates
+        return _table(of, plate_rows(of, plates, layout is not None) if plates or layout is not None else rows)
     if (frame := _frame(table)) is not None:
         return _read_frame("the table", frame)
     masked: Any = np.ma.asarray(table)
@@ -694,9 +672,15 @@ def _read(table: Any, sep: str | None, sheet: str | int | None, layout: str | Pa
     return Table("the table", heads, [f"row {i}" for i in range(len(numbers))], numbers.tolist())
 
 
-def read_csv(path: str) -> Table:
-    """The cells of a CSV file with commas, as text."""
-    return _table(path, rows_of_file(path, ","))
+def cells_of(path: str, sep: str | None = None, sheet: str | int | None = None) -> Table:
+    """The cells of a file, see `measurements`; of CSV as text."""
+    if Path(path).suffix.lower() not in PARQUET:
+        return _table(path, rows_of_file(path, sep, sheet))
+    pandas, _ = (require(name, "a Parquet file, read by pandas and pyarrow,") for name in ("pandas", "pyarrow"))
+    try:
+        return _read_frame(path, pandas.read_parquet(path))
+    except Exception as error:  # of a damaged file
+        raise ValueError(f"{path} is no Parquet file that can be read: {error!s:.200}") from None
 
 
 def _table(of: str, rows: Rows) -> Table:
@@ -735,8 +719,9 @@ def _read_frame(of: str, frame: Any) -> Table:
     ]
     plain = len(levels) == 1 and not levels[0][0] and [*frame.index] == [*range(len(frame))]
     levels = [] if plain else [(head, cells) for head, cells in levels if head not in heads]
-    rows = frame.to_numpy(dtype=object).tolist()
-    rows = [[*front, *row] for *front, row in zip(*(cells for _, cells in levels), rows, strict=True)]
+    grid = frame.to_numpy(dtype=object, copy=True)
+    grid[frame.isna().to_numpy()] = None
+    rows = [[*front, *row] for *front, row in zip(*(cells for _, cells in levels), grid.tolist(), strict=True)]
     places = [f"row {one}" for one in frame.index]
     return Table(of, [*(head for head, _ in levels), *heads], places, rows, levels=len(levels))
 

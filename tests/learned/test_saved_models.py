@@ -16,6 +16,7 @@ import pytest
 
 pytest.importorskip("stable_baselines3")
 
+import torch
 from learning import FOUR, THRESHOLD, observations, zipped
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
@@ -251,6 +252,18 @@ def test_a_model_of_classes_of_ones_own_is_written_in_the_format_of_sb3(tmp_path
             agents.load(name)
     x = observations(4)
     assert np.array_equal(agents.load(path, trust=True).predict(x)[0], model.predict(x, deterministic=True)[0])
+
+
+def test_a_network_of_classes_of_ones_own_needs_trust(tmp_path):
+    """It was so in zips of 0.2.0, too."""
+    envs = make_vec_env(THRESHOLD, 4, observation="features", **FOUR)
+    own = {"hidden": 8, "optimizer_class": type("Own", (torch.optim.SGD,), {})}
+    trained = Trained(PPO(EquivariantPolicy, envs, n_steps=8, batch_size=32, device="cpu", policy_kwargs=own))
+    x = observations(4)
+    for path in (trained.save(tmp_path / "now"), zipped(trained, tmp_path / "before")):
+        with pytest.raises(ValueError, match=rf"{path.name} holds pickles.*policy_kwargs"):
+            agents.load(path)
+        assert np.array_equal(agents.load(path, trust=True).predict(x)[0], trained.predict(x)[0])
 
 
 # --- networks as plain numbers ----------------------------------------------------------------------------------------

@@ -57,7 +57,7 @@ def untrained(envs: NativeVecEnv, hidden: int = 16) -> PPO:
 def zipped(trained: Trained, path: Path) -> Path:
     """The model and its card as version 0.2.0 wrote them: SB3's zip, in which words tell what pickles hold."""
     model = trained.model
-    model.bandit_envs_format, model.bandit_envs_network = 1, facts_of(model)["network"]
+    model.bandit_envs_format, model.bandit_envs_network = 1, (facts_of(model) or {}).get("network")
     model.save(path.with_suffix(".zip"), exclude=["_last_obs", "_last_episode_starts", "ep_info_buffer"])
     path.with_suffix(".json").write_text(json.dumps({"format": 1, **trained.card}))
     return path.with_suffix(".zip")
