@@ -11,7 +11,6 @@ import inspect
 import io
 import json
 import re
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +25,7 @@ from stable_baselines3.common.sb2_compat.rmsprop_tf_like import RMSpropTFLike
 
 from bandit_envs import FEATURES
 from bandit_envs.envs import box_of, shown_by
-from bandit_envs.kernels import integer, json_of
+from bandit_envs.kernels import integer, json_of, unzipped
 
 from ..core.optional import require
 from .policy import EquivariantPolicy
@@ -77,7 +76,7 @@ class Archive:
     @classmethod
     def read(cls, path: Path) -> Archive:
         """Read the JSON of a file."""
-        with zipfile.ZipFile(path) as archive:
+        with unzipped(path) as archive:
             data = json_of(archive.read("data"))
         if not isinstance(data, dict):
             raise ValueError(f"its data must be a JSON object, got {data!r:.80}")
@@ -163,7 +162,7 @@ class Archive:
 
     def _weights(self, name: str) -> object:
         """What a file of weights holds: tensors and numbers, no objects."""
-        with zipfile.ZipFile(self.path) as archive:
+        with unzipped(self.path) as archive:
             content = archive.read(name)
         try:
             return torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
