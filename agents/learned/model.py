@@ -28,6 +28,7 @@ from ..core.agent import task_of
 from ..core.files import finish, require_folder, write_together
 from ..core.forms import forms_of
 from ..models.cards import FORMAT, check_format, read_card, train_again
+from ..registry import recipe_of
 from . import plain
 from .plain import FORMAT_NAME, Archive, NotPlainError, OtherVersionError
 from .policy import Equivariant
@@ -186,14 +187,15 @@ def paths_of(out: str | Path) -> tuple[Path, Path]:
     return path.with_name(f"{stem}.zip"), path.with_name(f"{stem}.json")
 
 
-def load(path: str | Path, env_or_task: object = None, *, trust: bool = False) -> Trained:
-    """A model that `train`, or SB3's own `save`, has written: PPO, A2C or DQN on features or beliefs.
+def load(path: str | Path, env_or_task: object = None, *, trust: bool = False) -> Any:
+    """A model that `train`, or SB3's own `save`, has written: PPO, A2C or DQN on features or beliefs, a `Trained`.
 
     A file of this package, or with a policy of this package, is read as plain weights, which runs no code of its maker.
     Any other file holds pickles, and loading it runs the code in them.
 
     Args:
         path: of the `.zip` file; the suffix may be left out. The card is read from the `.json` file beside it, if any.
+            Of `evolved`, the `.json` file: an agent for `env_or_task`, or a function of the task that makes it.
         env_or_task: what the model is to run on; an equivariant policy takes any K. None: as trained, or, for an
             equivariant policy, as the observations come.
         trust: load files that are not plain too: their makers may run any code.
@@ -205,6 +207,9 @@ def load(path: str | Path, env_or_task: object = None, *, trust: bool = False) -
     """
     trust = flag("trust", trust)
     file, card_file = paths_of(path)
+    if file.name.endswith(".json.zip") and not file.exists():
+        recipe = recipe_of(str(path))
+        return recipe.target if env_or_task is None else recipe.make(env_or_task)
     finish(card_file)
     if file.is_dir():
         raise IsADirectoryError(f"{file} is a folder, not a saved model")
