@@ -16,7 +16,7 @@ import numpy as np
 
 from bandit_envs import stopping
 from bandit_envs.instances import MISSING, WORDS, cells_of, number_in
-from bandit_envs.kernels import interval, number, require, within_ends
+from bandit_envs.kernels import interval, number, require, unzipped, within_ends
 
 from .evaluation.report import p_text
 from .evaluation.statistics import mcnemar_midp
@@ -219,7 +219,7 @@ def _read(log: Any, item: str | None, value: str | None, filter: str | None, sep
             if zipfile.is_zipfile(path):
                 with contextlib.suppress(ImportError):
                     require("zipfile_zstd", "an archive")  # for zipfile, which knows zstd from Python 3.14 on
-                with zipfile.ZipFile(path) as archive:
+                with unzipped(path) as archive:
                     names = dict.fromkeys(archive.namelist())
                     head = json.loads(archive.read("header.json" if "header.json" in names else "_journal/start.json"))
                     samples = (json.loads(archive.read(name)) for name in names if name.startswith("samples/"))

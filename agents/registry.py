@@ -356,12 +356,12 @@ def _evolved(path: str) -> Callable[[Any], Any]:
         parameters = parameters_on(card)
     except (ValueError, KeyError, TypeError) as error:
         text = f"{path} is no card of parameters, as `bandit-envs train --algorithm evolved` writes it:"
-        raise ValueError(f"{text} {error!r:.200}") from error
+        raise ValueError(f"{text} {f'it has no {error}' if isinstance(error, KeyError) else error!s:.200}") from error
 
     def made(task: Any) -> Any:
         return kind(task, parameters=kind.read_parameters(task, parameters))
 
-    vars(made).update(solves=kind.solves, source=kind.source, anytime=kind.anytime)
+    vars(made).update(name=kind.name, solves=kind.solves, source=kind.source, anytime=kind.anytime)
     return made
 
 

@@ -16,6 +16,7 @@ from .checks import (
     number,
     numbers,
     require,
+    unzipped,
     within_ends,
 )
 from .compiled import inlined, jit, lean, part, view
@@ -44,5 +45,5 @@ __all__ = [
     "last_fields",
     "lean", "mask", "normal_quantiles", "number", "numbers", "orders", "parse_call", "part", "pointer", "require",
     "respelled",
-    "root_key", "root_number", "routine", "spelled", "unknown", "view", "within_ends",
+    "root_key", "root_number", "routine", "spelled", "unknown", "unzipped", "view", "within_ends",
 ]  # fmt: skip

@@ -52,7 +52,7 @@ def damaged(place: Path, *statements: str) -> Path:
         ("update session set facts = cast(x'ff' as text)", "its facts are no JSON"),
         ("drop table event", "no table 'event'"),
         ("delete from event", "is damaged: it has 0 events, and 1 were recorded: there is no event 1"),
-        ("alter table event drop column who", "cannot be read or written: no such column"),
+        ("alter table event drop column who", "no session's store: it has a table 'event' without 'who'"),
     ],
 )
 def test_damaged_events_are_named(statement: str, told: str, tmp_path: Path) -> None:
