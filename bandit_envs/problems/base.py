@@ -230,6 +230,8 @@ class Problem(ABC):
         """
         if task.D != 1:
             raise ValueError(f"{self.name} needs scalar arms, got arms of {task.D} dimensions")
+        if self.answer_size is not None and not 1 <= self.answer_size <= task.K:
+            raise ValueError(f"{self.name} answers {self.answer_size} arms, of {task.K}")
 
     @abstractmethod
     def margin(self, means: ArrayLike) -> Floats:

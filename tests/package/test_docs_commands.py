@@ -83,7 +83,7 @@ FIRST = {  # a page for each kind of command
     "pictures": "evaluate race watch report plot",
     "benchmark": "benchmark",
     "compare-logs": "compare",
-    "ab-tests": "ab-test",
+    "ab-tests": "ab-test gate",
 }
 
 
