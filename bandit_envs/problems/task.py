@@ -35,6 +35,15 @@ MOST_PAIRED = 1000  # arms, all pairs of which are looked at for the level of a 
 INDEPENDENT = ("bernoulli", "gaussian", "uniform", "tabulated")  # distributions that draw each coordinate by itself
 ACTIONS, PULLS = ("arm", "full"), ("arm", "coordinate")
 OBSERVATIONS = ("statistics", "features", "history", *BELIEFS)
+BEFORE = "belief"  # an observation of 0.2.0, which tasks in results of models have
+
+
+def observation_form(value: object) -> str:
+    """What observations an environment is to show, checked."""
+    if value == BEFORE:
+        text = f"observation={BEFORE!r} is no more since 0.3.0:"
+        raise ValueError(f"{text} give observation='relative', and train models that read beliefs again")
+    return choice("observation", value, OBSERVATIONS)
 
 
 def delay_of(value: Any) -> float | str:
@@ -61,14 +70,6 @@ def prices_of(value: Any, K: int, names: Sequence[str] = ()) -> tuple[float, ...
         text = f"cost must be a list of {K} prices, a dict by the names of arms,"
         raise ValueError(f"{text} or 'row', got {value!r:.200}")
     return tuple(number(f"cost[{i}]", one, 0, LARGEST, above=True) for i, one in enumerate(value))
-
-
-def _observation(value: object) -> str:
-    """The form of observations, checked."""
-    if value == "belief":
-        text = "observation='belief' is no more since 0.3.0:"
-        raise ValueError(f"{text} give observation='relative', and train models that read beliefs again")
-    return choice("observation", value, OBSERVATIONS)
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,7 @@ class Task:
             "support": given("support", interval),
             "sigma": number("sigma", self.sigma, 0, LARGEST, above=True),
             "actions": choice("actions", self.actions, ACTIONS),
-            "observation": _observation(self.observation),
+            "observation": BEFORE if self.observation == BEFORE else observation_form(self.observation),
             "pull": choice("pull", self.pull, PULLS),
             "dependent": self.D > 1 and (not apart if self.dependent is None else flag("dependent", self.dependent)),
             "claimed": flag("claimed", self.claimed),

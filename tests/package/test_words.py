@@ -52,6 +52,8 @@ def test_tasks_and_texts_are_read_in_both_spellings(word: str) -> None:
     one = task(distribution="gaussian")
     assert json.loads(one.to_json())["distribution"] == "gaussian"
     assert Task.from_json(one.to_json().replace('"distribution"', f'"{word}"')) == one
+    before = one.to_json().replace('"statistics"', '"belief"')  # as results of models of 0.2.0 have it
+    assert Task.from_json(before).observation == "belief"
     for name in ("top-two(", "evidence(", "track-and-stop(", "lucb(stop='certificate', "):
         agent: Any = agents.make(f"{name}{word}='student')", one)
         assert agent.certifier.numbers[0] == common(distribution="student")[0]
