@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import os
 import signal
@@ -15,6 +16,7 @@ import pytest
 from graders import deadly, elsewhere, score
 
 import agents
+from agents.session.calls import Call, Calls
 
 pytest.importorskip("sqlalchemy")
 
@@ -84,6 +86,52 @@ def test_what_takes_too_long_in_an_executor_is_measured_by_another_worker() -> N
         go.set()
 
 
+def test_a_coroutine_that_takes_too_long_is_cancelled() -> None:
+    given_up = threading.Event()
+
+    async def hangs_first(arm: str, item: int) -> float:
+        if not given_up.is_set():
+            try:
+                await asyncio.Event().wait()
+            finally:
+                given_up.set()
+        return score(arm, item)
+
+    with begun() as session:
+        session.run(hangs_first, retries=1, timeout=0.05)
+        assert all_measured(session)
+
+
+def test_pauses_double_and_what_fails_is_given_up_at_the_end() -> None:
+    def fails(arm: str) -> float:
+        raise ConnectionError(arm)
+
+    with ThreadPoolExecutor(1) as pool:
+        calls, call, pauses = Calls(pool, fails, None), Call(None, ("a",), 3), list[float]()
+        calls.begin(call)
+        while not (ended := [*calls.ended(1.0)]):
+            if call.waits:
+                pauses.append(call.pause)
+                call.due = 0.0
+        assert (call.left, pauses) == (0, [0.2, 0.4, 0.8])
+        [(_, _, problem)] = ended
+        assert repr(problem) == "ConnectionError('a')"
+        calls.over, again = True, Call(None, ("b",), 3)
+        calls.begin(again)
+        assert [one for one, _, _ in calls.ended(1.0)] == [again]
+
+
+def test_a_run_in_which_nothing_works_ends_and_marks_nothing_as_failed() -> None:
+    def fails(arm: str, item: int) -> float:
+        raise ConnectionError("the key has expired")
+
+    with begun() as session:
+        with pytest.raises(RuntimeError, match="10 measurements in a row failed, the last by ConnectionError.*expired"):
+            session.run(fails, 2, retries=0, failed=0.0)
+        assert set(session.history()["kind"]) == {"asked"}
+        assert 10 <= len(session.pending) <= 11
+
+
 @pytest.mark.parametrize("failed", [None, "skip"])
 def test_a_process_that_dies_breaks_its_pool_and_another_one_goes_on(failed: Any, tmp_path: Path) -> None:
     measure = functools.partial(deadly, tmp_path / "killed")
@@ -138,8 +186,10 @@ def test_a_study_over_two_workers_of_dask_of_which_one_is_killed(tmp_path: Path)
 class Sizeless(Executor):
     """An executor that does not tell how many workers it has, and cancels what it is given."""
 
+    given = 0
+
     def submit(self, fn: Any, /, *given: Any, **_: Any) -> Future[Any]:
-        task = Future[Any]()
+        task, self.given = Future[Any](), self.given + 1
         task.cancel()
         return task
 
@@ -157,6 +207,7 @@ def test_bad_executors_are_named() -> None:
             session.run(score, executor=Sizeless())
         assert session.pending == []
         with pytest.raises(BrokenExecutor, match="it has cancelled a call"):
-            session.run(score, 2, executor=Sizeless(), failed="skip")
+            session.run(score, 2, executor=(sizeless := Sizeless()), failed="skip")
+        assert sizeless.given == 2  # it is not tried again
         assert len(session.pending) == 2
         assert len(session) == 0

@@ -9,6 +9,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from disks import rewritten, sql
 
@@ -295,6 +296,16 @@ def test_who_takes_warnings_as_errors_is_left_no_store(tmp_path: Path) -> None:
     with pytest.raises(UserWarning, match="does not reach each of the 3 arms once"):
         agents.Session("uniform", {**FACTS, "budget": 2}, store=tmp_path / "s.db")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_second_result_of_a_question_answers_none(tmp_path: Path) -> None:
+    with agents.Session("uniform", FACTS, store=tmp_path / "s.db") as session:
+        first, second, _ = session.ask(3)
+        session.tell_all([(first, 1), (first, 0), (second, 1)])
+        session.tell(second, 0)
+        assert session.history()["about"].tolist()[3:] == [first.number, pd.NA, second.number, pd.NA]
+    with agents.Session(store=tmp_path / "s.db") as again:
+        assert (len(again), len(again.pending)) == (4, 1)
 
 
 @pytest.mark.parametrize("plates", [{}, {"plate": 4}])
