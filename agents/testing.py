@@ -301,7 +301,7 @@ def check_bounds(*cases: Case) -> None:
 
 
 def _play_within_bounds() -> None:
-    """In the process of `check_bounds`: print where other checks go beyond the end of an array; other faults are left to them."""
+    """In the process of `check_bounds`: print where another check goes beyond the end; other faults are left to it."""
     cases, source = pickle.loads(sys.stdin.buffer.read())
     predict = Agent.predict
 
