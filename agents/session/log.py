@@ -34,7 +34,6 @@ ASKED, TOLD, UNDONE, ADDED, WITHDRAWN, NOTE = "asked", "told", "undone", "arm ad
 FAILED = "failed"  # a measurement, with the number that it counts as, or without one
 COUNTED = "counted"  # a count of several measurements, without a question
 RESULTS = (TOLD, FAILED, COUNTED)
-NEWER = {"events", "counted"}  # columns that stores of early versions lack
 PATIENCE = 60  # seconds that a writer waits for others, in SQLite
 LARGEST = 2**63 - 1  # integer that a column holds
 # What the columns of an event hold; SQLite lets anything be written into any of them.
@@ -90,7 +89,7 @@ class Log:
                 raise FileNotFoundError(f"there is no folder {folder} for the session {self._path.name}")
             url, given = self.sql.URL.create("sqlite", database=text), {"connect_args": {"timeout": PATIENCE}}
         self._describe_tables()
-        tables = {name: {*table.columns.keys()} - NEWER for name, table in self.tables.tables.items()}
+        tables = {"session": {"facts"}, "event": {*self.event.c.keys()}, "snapshot": set[str]()}
         self.engine = self.sql.create_engine(url, **given)
         if url.get_backend_name() == "sqlite":
             self.sql.event.listen(self.engine, "connect", lambda one, _: _connected(one, text, tables))
@@ -282,9 +281,9 @@ class Log:
 
 
 def _connected(connection: Any, address: str, tables: Mapping[str, set[str]]) -> None:
-    """Refuse a file of SQLite that is no session's, or runs something when it is read; then let it write ahead.
+    """Refuse a file of SQLite that is no session's, or runs something when it is read.
 
-    So a commit waits for the disk once; on network drives it goes on without.
+    Then let it write ahead, so that a commit waits for the disk once; on network drives it goes on without.
     """
     rows = connection.execute("SELECT type, name, rootpage FROM sqlite_master").fetchall()
     there = [name for kind, name, _ in rows if kind == "table" and not name.startswith("sqlite_")]

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from itertools import islice, product, takewhile
 from pathlib import Path
 from string import ascii_uppercase
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..kernels.checks import integer, require, unzipped
 
@@ -32,7 +32,8 @@ SEP = re.compile(r"sep=(.?)[ \t]*(\r\n|\r|\n|$)", re.IGNORECASE)  # the first li
 WHOLE = re.compile(r"^0*(\d+)(\.0)?$")
 DIGITS = re.compile(r"[-+\d.,]+")
 MOST_CELLS = 10**7  # of an Excel file
-NOT_HIDDEN = ("0", "f", "false")
+YES = ("1", "t", "true")  # in XML
+UNSAVED = object()  # a formula without its value
 
 
 class Rows(list[tuple[str, list[Any]]]):
@@ -118,18 +119,13 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-class _Page(NamedTuple):
-    """What stands in a sheet of Excel."""
+def _page(page: Any, most: int) -> tuple[dict[tuple[int, int], Any], list[int], list[int]]:
+    """The cells of a sheet by (row, column), and its hidden rows and columns, in order.
 
-    cells: dict[tuple[int, int], Any]  # by row and column, but for empty ones
-    unsaved: list[tuple[int, int]]  # formulas without their values
-    hidden: tuple[list[int], list[int]]  # rows and columns, in order
-
-
-def _page(page: Any, most: int) -> _Page:
-    """Read a sheet as a stream: what it costs goes by the cells that there are, wherever they are."""
+    They are read as a stream: that costs what there is, wherever it is.
+    """
     reader: Any = importlib.import_module("openpyxl.worksheet._reader")
-    book, cells, unsaved = page.parent, dict[tuple[int, int], Any](), list[tuple[int, int]]()
+    book, cells = page.parent, dict[tuple[int, int], Any]()
     with page._get_source() as source:
         formats = book.epoch, book._date_formats, book._timedelta_formats
         parser = reader.WorkSheetParser(source, page._shared_strings, True, *formats)
@@ -137,9 +133,8 @@ def _page(page: Any, most: int) -> _Page:
 
         def parse_cell(element: Any) -> Any:
             cell = read(element)
-            if is_empty(cell["value"]) and element.find(reader.FORMULA_TAG) is not None:
-                unsaved.append((cell["row"], cell["column"]))
-            return cell
+            unsaved = is_empty(cell["value"]) and element.find(reader.FORMULA_TAG) is not None
+            return cell | {"value": UNSAVED} if unsaved else cell
 
         parser.parse_cell = parse_cell
         for _, row in parser.parse():
@@ -147,23 +142,19 @@ def _page(page: Any, most: int) -> _Page:
             if len(cells) > most:
                 raise ValueError(f"it has more than {MOST_CELLS:,} cells")
     tall, wide = (max((place[side] for place in cells), default=1) for side in (0, 1))
-    hides = [one for one in parser.column_dimensions.values() if one.get("hidden", "0") not in NOT_HIDDEN]
-    columns = {j for one in hides for j in range(int(one["min"]), min(int(one["max"]), wide) + 1)}
-    shown = {int(i): one.get("hidden", "0") in NOT_HIDDEN for i, one in parser.row_dimensions.items()}
-    rows, blocks = (
-        [i for i, seen in shown.items() if not seen and i <= tall],
-        getattr(parser.merged_cells, "mergeCell", ()),
-    )
-    for block in blocks:
+    rows = {int(i) for i, one in parser.row_dimensions.items() if one.get("hidden") in YES}
+    hidden = (one for one in parser.column_dimensions.values() if one.get("hidden") in YES)
+    columns = {j for one in hidden for j in range(int(one["min"]), min(int(one["max"]), wide) + 1)}
+    for block in getattr(parser.merged_cells, "mergeCell", ()):
         lines = range(block.min_row, min(block.max_row, tall) + 1)
-        most -= len(lines) * len(beside := range(block.min_col, min(block.max_col, wide) + 1))
+        beside = range(block.min_col, min(block.max_col, wide) + 1)
+        most -= len(lines) * len(beside)
         if most < 0:
             raise ValueError(f"its merged cells are without end, such as {block.coord}")
-        found = [cells.pop(place, None) for place in product(lines, beside)][:1]
-        first = found[0] if found else None
+        first, *_ = [cells.pop(place, None) for place in product(lines, beside)] or [None]
         texts = lines if isinstance(first, str) else lines[:1]
         cells |= {} if first is None else {(i, block.min_col): first for i in texts}
-    return _Page(cells, unsaved, (sorted(rows), sorted(columns)))
+    return cells, [i for i in sorted(rows) if i <= tall], sorted(columns)
 
 
 def _spaced(places: set[int], hidden: Sequence[int]) -> list[int]:
@@ -181,18 +172,18 @@ def _sheet(path: str, sheet: str | int | None) -> Rows:
 
     Rows and columns that are hidden, or filtered away, are left out. Of empty ones in a row one is kept.
     """
-    excel, pages, most = require("openpyxl", "an Excel file", "excel"), dict[str, _Page](), MOST_CELLS
+    excel, pages, most = require("openpyxl", "an Excel file", "excel"), dict[str, Any](), MOST_CELLS
     try:
         given: Any = {"read_only": True, "data_only": True, "keep_links": False}
         with unzipped(path), contextlib.closing(excel.load_workbook(path, **given)) as book:
             for one in book.worksheets:
                 if sheet is not None or one.sheet_state == "visible":
                     pages[one.title] = _page(one, most)
-                    most -= len(pages[one.title].cells)
+                    most -= len(pages[one.title][0])
     except Exception as error:  # a damaged file raises errors of many kinds
         said = f"{type(error).__name__} {error}"
         raise ValueError(f"{path} is no Excel file that can be read: {said:.200}") from None
-    names = [title for title, one in pages.items() if sheet is not None or {*one.cells, *one.unsaved} - {(1, 1)}]
+    names = [title for title, one in pages.items() if sheet is not None or one[0].keys() - {(1, 1)}]
     if sheet is None and len(names) != 1:
         raise ValueError(f"{path} has the sheets {names}: say sheet= (--sheet)")
     if sheet is not None and sheet not in names:
@@ -200,18 +191,16 @@ def _sheet(path: str, sheet: str | int | None) -> Rows:
             raise ValueError(f"{path} has no sheet {sheet!r:.80}, only {names}")
         sheet = names[integer("sheet", int(sheet) if isinstance(sheet, str) else sheet, 1, len(names)) - 1]
     name = str(sheet or names[0])
-    sides, found = pages[name].hidden, Rows()
+    every, *sides = pages[name]
     hidden, unseen = ({*one} for one in sides)
-    for i, j in pages[name].unsaved:
-        if i not in hidden and j not in unseen:
-            how = "holds a formula without its value: save the file in a spreadsheet program"
-            raise ValueError(f"{path}, sheet {name}, {excel.utils.get_column_letter(j)}{i} {how}")
-    cells = {(i, j): x for (i, j), x in pages[name].cells.items() if i not in hidden and j not in unseen}
+    cells, found = {(i, j): x for (i, j), x in every.items() if i not in hidden and j not in unseen}, Rows()
+    if unsaved := [place for place, cell in cells.items() if cell is UNSAVED]:
+        place, how = unsaved[0], "holds a formula without its value: save the file in a spreadsheet program"
+        raise ValueError(f"{path}, sheet {name}, {excel.utils.get_column_letter(place[1])}{place[0]} {how}")
     rows, columns = (_spaced({place[side] for place in cells}, sides[side]) for side in (0, 1))
     if len(rows) * len(columns) > MOST_CELLS:
-        raise ValueError(
-            f"{path}, sheet {name}, has {len(rows):,} rows, {len(columns):,} columns: {MOST_CELLS:,} cells at most"
-        )
+        size = f"{len(rows):,} rows and {len(columns):,} columns"
+        raise ValueError(f"{path}, sheet {name}, has {size} that are used: {MOST_CELLS:,} cells at most")
     counts = Counter(i for i, _ in cells)
     least = min(2, max(counts.values(), default=0))
     begin = next((n for n, i in enumerate(rows) if counts[i] >= least), 0)  # behind a title

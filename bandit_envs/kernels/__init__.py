@@ -33,13 +33,13 @@ from .rng import (
     root_key,
     root_number,
 )
-from .routines import call_routine, carray, last_fields, pointer, routine
+from .routines import call_routine, carray, decided, last_fields, pointer, routine
 from .spellings import SPELLINGS, respelled, spelled
 from .structs import Kernel, assemble, certain, episode_kernel, fleeting, kernel
 
 __all__ = [
     "EPISODES_LIMIT", "Kernel", "PULLS_LIMIT", "Polyhedron", "SPELLINGS", "WATCHERS", "agent_uniform",
-    "agent_uniforms", "assemble", "beta_below", "by_address", "call_routine", "carray", "certain", "choice",
+    "agent_uniforms", "assemble", "beta_below", "by_address", "call_routine", "carray", "certain", "choice", "decided",
     "episode_kernel", "errors_of",
     "flag", "fleeting", "inlined", "install_hint", "integer", "integers", "interval", "jit", "json_of", "kernel",
     "last_fields",

@@ -45,13 +45,12 @@ _INT64 = np.dtype(np.int64)  # NumPy has one object for it, and comparing identi
 def unzipped(path: str | Path) -> Iterator[zipfile.ZipFile]:
     """An archive, of another maker perhaps; a ValueError for one that unpacks to more than any file of numbers does."""
     with zipfile.ZipFile(path) as archive:
-        parts = archive.infolist()
-        for one in parts:
-            if one.file_size > min(MOST_BYTES, 2**24 + 200 * one.compress_size):
-                text = f"{one.filename!r:.80} in it unpacks from {one.compress_size:,} to {one.file_size:,} bytes,"
-                raise ValueError(f"{text} more than is read")
-        if (size := sum(one.file_size for one in parts)) > 16 * MOST_BYTES:
-            raise ValueError(f"unpacked it has {size:,} bytes, more than {16 * MOST_BYTES:,}")
+        left = 16 * MOST_BYTES
+        for one in archive.infolist():
+            left -= one.file_size
+            if left < 0 or one.file_size > min(MOST_BYTES, 2**24 + 200 * one.compress_size):
+                size = f"from {one.compress_size:,} to {one.file_size:,} bytes"
+                raise ValueError(f"{one.filename!r:.80} in it unpacks {size}, more than is read")
         yield archive
 
 
