@@ -64,7 +64,7 @@ ASK = -1  # in place of an arm: the agent within is to choose
 
 
 @fleeting
-class Judge(NamedTuple):
+class StoppingRule(NamedTuple):
     """What the episodes have shown, and what says whether an answer is certified."""
 
     shown: Certifiable
@@ -81,17 +81,17 @@ class Chosen(NamedTuple):
 
 
 @inlined
-def stops(book, e, t, judge):
+def stops(book, e, t, rule):
     """The stopping rule: whether the answer is certified; where a look is due, also which arm a certificate lacks."""
     if t >= book.due:
-        book.looked, book.due = t, next_look(t, judge.shown.pulls.shape[1])
-        if is_certified(judge.shown, e, t, book, judge.certificate):
+        book.looked, book.due = t, next_look(t, rule.shown.pulls.shape[1])
+        if is_certified(rule.shown, e, t, book, rule.certificate):
             book.held = t
-        elif book.over and judge.certificate.numbers[DISTRIBUTION] != PAIRED:
-            rare = lacking(judge.shown.pulls[e], book, t, 1.0, 1.0)
+        elif book.over and rule.certificate.numbers[DISTRIBUTION] != PAIRED:
+            rare = lacking(rule.shown.pulls[e], book, t, 1.0, 1.0)
             book.arm = rare if rare >= 0 else book.arm
-    if book.over and judge.most == 1:
-        book.arm = lacking(judge.shown.pulls[e], book, t, 0.0, math.inf)
+    if book.over and rule.most == 1:
+        book.arm = lacking(rule.shown.pulls[e], book, t, 0.0, math.inf)
     return book.held == t
 
 
@@ -106,42 +106,42 @@ def _totals(pulls, out):
 
 
 @kernel
-def _begin(books, spent, judge: Judge, out: Chosen):
+def _begin(books, spent, rule: StoppingRule, out: Chosen):
     """Decide, where it is to be decided, what the agent within is not asked. Returns how often it is to be asked."""
-    K, asked = judge.shown.pulls.shape[1], 0
+    K, asked = rule.shown.pulls.shape[1], 0
     for e in range(len(spent)):
         if out.arms[e] == ASK:
             t, book = spent[e], books[e]
             if t == 0:
                 book.due, book.held, book.over, book.looked = K, -1, 0, -1
-                forget(judge.certificate, e)
+                forget(rule.certificate, e)
                 book.first = book.second = book.fewest = 0.0
-            if stops(book, e, t, judge):
+            if stops(book, e, t, rule):
                 out.arms[e] = K
             elif book.over:
                 out.arms[e] = book.arm
-            out.times[e] = min(book.due - t, judge.most)
+            out.times[e] = min(book.due - t, rule.most)
             asked += out.arms[e] == ASK
     return asked
 
 
 @kernel
-def _resolve(books, spent, judge: Judge, chosen: Chosen, out: Chosen):
+def _resolve(books, spent, rule: StoppingRule, chosen: Chosen, out: Chosen):
     """Fill in what the agent within has chosen where it was asked; it may have played on to a look that is due."""
-    K = judge.shown.pulls.shape[1]
+    K = rule.shown.pulls.shape[1]
     for e in range(len(spent)):
         if out.arms[e] == ASK:
             t, book, arm = spent[e], books[e], chosen.arms[e]
             out.arms[e], out.times[e] = K, 1
-            if stops(book, e, t, judge):
+            if stops(book, e, t, rule):
                 continue
             if arm != K:
                 out.arms[e], out.times[e] = arm, chosen.times[e]
                 continue
             book.over = 1
-            book.due = book.due if book.looked == t or judge.most == 1 else t
-            if not stops(book, e, t, judge):  # what a certificate lacks, or the arm in turn
-                out.arms[e], out.times[e] = book.arm, min(book.due - t, judge.most)
+            book.due = book.due if book.looked == t or rule.most == 1 else t
+            if not stops(book, e, t, rule):  # what a certificate lacks, or the arm in turn
+                out.arms[e], out.times[e] = book.arm, min(book.due - t, rule.most)
 
 
 @kernel
@@ -264,7 +264,7 @@ class Certified(Agent):
         found: Bools = np.zeros(len(pulls), np.bool_) if over is None else over(state.inner, pulls)
         return found
 
-    def _judge(self, observation: Observation, state: CertifiedState) -> Judge:
+    def _judge(self, observation: Observation, state: CertifiedState) -> StoppingRule:
         """What the episodes have shown, and the certifier."""
         pulls = np.ascontiguousarray(observation["pulls"], np.int64)
         mean, variance = (np.ascontiguousarray(observation[name], np.float64) for name in ("mean", "variance"))
@@ -273,7 +273,7 @@ class Certified(Agent):
         seen = (pulls.reshape(E, -1), mean.reshape(E, -1), variance.reshape(E, -1), moments_of(observation))
         _, scratch = state.kept or state.parts
         certificate = certificate_of(decider, scratch, self.task.K, need, quick)
-        return Judge(Certifiable(*seen), certificate, MOST_TIMES if self.completes else 1)
+        return StoppingRule(Certifiable(*seen), certificate, MOST_TIMES if self.completes else 1)
 
     def _asked(self, chosen: Any, E: int) -> Chosen:
         """What the agent within has chosen: arms (E,) and how often to pull each (E,)."""
@@ -290,12 +290,12 @@ class Certified(Agent):
             raise unfit(pulls, np.asarray(observation["mean"]), len(state.books))
         spent, out = np.empty(E, np.int64), Chosen(np.full(E, ASK), np.empty(E, np.int64))
         _totals(pulls, spent)
-        judge = self._judge(observation, state)
+        rule = self._judge(observation, state)
         if self.agent._brought:
             state.inner = self.agent._begun(observation, state.inner)
         books, _ = state.kept or state.parts
-        if _begin.quick(books, spent, judge, out):
-            _resolve.quick(books, spent, judge, self._asked(self.agent.choose(observation, state.inner), E), out)
+        if _begin.quick(books, spent, rule, out):
+            _resolve.quick(books, spent, rule, self._asked(self.agent.choose(observation, state.inner), E), out)
         return out.arms, out.times
 
     @property
@@ -314,13 +314,13 @@ class Certified(Agent):
         out = Chosen(np.where(simulation.status == ENDED, self.task.K, ASK), np.ones(E, np.int64))
         status = simulation.status.copy()
         within = simulation._replace(status=status)  # where this agent decides, the one within has nothing to play
-        judge, limit = self._judge(observation, state), spent + np.minimum(quiet.most - spent, quiet.steps)
+        rule, limit = self._judge(observation, state), spent + np.minimum(quiet.most - spent, quiet.steps)
         while True:
-            if _begin.quick(books, spent, judge, out):
+            if _begin.quick(books, spent, rule, out):
                 status[:] = np.where(out.arms == ASK, simulation.status, ENDED)
                 going = Quiet(np.minimum(limit, books["due"]), quiet.steps)
                 chosen = self._asked(self.agent.played(within, going, observation, state.inner), E)
-                _resolve.quick(books, spent, judge, chosen, out)
+                _resolve.quick(books, spent, rule, chosen, out)
             if not _make.quick(simulation, limit, out):
                 return out.arms, out.times
 

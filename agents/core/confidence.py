@@ -130,4 +130,4 @@ def comparison_of(agent: Agent, share: float | None = None) -> tuple[int, float,
         raise ValueError(f"{agent.name} takes no guardrails, got {problem.guardrails}: uniform does")
     usual = 1 / (1 + math.sqrt(agent.task.K - 1))
     share = usual if share is None else number("control_share", share, 0, 1, below=True)
-    return (problem.kept, *problem.spaces[0], share)
+    return (problem.control_arm, *problem.spaces[0], share)

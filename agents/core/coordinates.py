@@ -75,7 +75,7 @@ def _decide(value, x, y, n, A, index, turn):
                 turn[e], most = d, gain
 
 
-def judge(
+def decide(
     rule: Callable[[Floats, Floats], Floats], P: Polyhedron, pulls: Ints, x: Floats, first: float
 ) -> tuple[Floats, Ints]:
     """Index by `rule`, I(T, D), or `first`, and coordinate to pull next, (n,) each, of pulls and means (n, D)."""

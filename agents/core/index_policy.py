@@ -22,7 +22,7 @@ from bandit_envs.problems import Measure
 from bandit_envs.simulation import Playing, Quiet
 
 from .agent import FLOAT, INT, LOCAL_PROBLEMS, Agent, Floats, Ints, Observation, unfit
-from .coordinates import CoordinateState, judge
+from .coordinates import CoordinateState, decide
 from .index_kernels import (
     NO_NUMBER,
     NUMBERS,
@@ -266,7 +266,7 @@ class IndexPolicy(Agent):
     def _judge(self, pulls: Ints, x: Floats) -> tuple[Floats, Ints]:
         """Index and next coordinate of arms with pulls (n, D) and means (n, D) of their coordinates."""
         x = np.array(x, order="C")
-        return judge(self.index, self.problem.polyhedron, pulls, x, self.first)  # type: ignore[arg-type]
+        return decide(self.index, self.problem.polyhedron, pulls, x, self.first)  # type: ignore[arg-type]
 
     def choose(self, observation: Observation, state: IndexState) -> Ints:
         m, task = state, self.task

@@ -53,7 +53,7 @@ class AnyClaim(ABC):
         Low and high are an interval at this level. NaN where a column does not apply.
         """
 
-    def judge(self, row: Row) -> str:
+    def verdict_on(self, row: Row) -> str:
         """The verdict on a row: "yes" where its interval is within what is allowed, "no" where outside, else "open"."""
         least, most = self.allowed
         if least <= row["low"] and row["high"] <= most:
@@ -62,11 +62,11 @@ class AnyClaim(ABC):
 
     def judge_among(self, row: Row, m: int) -> str:
         """The verdict on a row where m comparisons are made: its interval is the one that holds together with them."""
-        return self.judge(row)
+        return self.verdict_on(row)
 
     def test(self, panel: object, result: object, level: float) -> list[Row]:
         """The rows of `measure`, each with its `verdict`."""
-        return [row | {"verdict": self.judge(row)} for row in self.measure(panel, result, level)]
+        return [row | {"verdict": self.verdict_on(row)} for row in self.measure(panel, result, level)]
 
 
 def _row(estimate: float, low: float = NAN, high: float = NAN, x: float = NAN, p_value: float = NAN) -> Row:
@@ -130,17 +130,17 @@ class Claim(AnyClaim):
         found = {x: paired_difference(*pair, level=level) for x, pair in pairs.items()}
         return [_row(d.difference, d.low, d.high, x, d.p_value) for x, d in found.items()]
 
-    def judge(self, row: Row) -> str:
+    def verdict_on(self, row: Row) -> str:
         if self.p_value is not None:
             return "no" if row["p_value"] < self.p_value else "yes"
         if self.within is not None:
-            return super().judge(row)
+            return super().verdict_on(row)
         below, above = ("no", "yes") if self.larger or self.than is not None else ("yes", "no")
         return below if row["high"] < 0 else above if row["low"] > 0 else "open"
 
     def judge_among(self, row: Row, m: int) -> str:
-        """As `judge`; "open" where the paper's test distinguishes the agents as one of m tests may do by chance."""
-        verdict = self.judge(row)
+        """As `verdict_on`; "open" where the paper's test tells the agents apart as one of m tests may do by chance."""
+        verdict = self.verdict_on(row)
         chance = self.p_value is not None and row["p_value"] * m >= self.p_value
         return "open" if verdict == "no" and chance else verdict
 
@@ -266,7 +266,7 @@ class Number(AnyClaim):
         exact = number if isinstance(result, Numbers) else NAN
         return [_row(number, exact, exact, self.x)]
 
-    def judge(self, row: Row) -> str:
+    def verdict_on(self, row: Row) -> str:
         return "yes" if self.least <= row["estimate"] <= self.most else "no"
 
 

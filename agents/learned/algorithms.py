@@ -1,4 +1,4 @@
-"""What a training is made of: SB3's algorithms with hyperparameters of our own, its environment, and its `Plan`."""
+"""What a training is made of: SB3's algorithms with hyperparameters of our own, its environment, its `TrainingPlan`."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def training_environment(
     return TrainingEnvironment(env_id, kwargs, forms, vec.envs.task, pays, expectable(one), capped, **own)
 
 
-class Plan:
+class TrainingPlan:
     """The arguments of `train`, all checked before a training begins, and what follows from them.
 
     `mix`: of several environments what each adds to `env_kwargs`, or None. `given`: the hyperparameters. `own`: the

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .algorithms import Plan, TrainingEnvironment
+from .algorithms import TrainingEnvironment, TrainingPlan
 
 
 class Rollouts:
@@ -47,7 +47,7 @@ class Rollouts:
 
 
 @contextmanager
-def mixed(model: Any, plan: Plan) -> Iterator[None]:
+def mixed(model: Any, plan: TrainingPlan) -> Iterator[None]:
     """While this lasts, a model of PPO or A2C learns on the environments of the mix, if there is one."""
     if plan.mix is None:
         yield

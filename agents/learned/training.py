@@ -1,7 +1,7 @@
 """`train`: from its arguments to a learned agent and its card.
 
-1. `Plan` holds what the arguments decide: the environment, SB3's class with its hyperparameters, and root seeds for the
-   episodes to learn on, to choose by and to judge by.
+1. `TrainingPlan` holds what the arguments decide: the environment, SB3's class with its hyperparameters, and root seeds
+   for the episodes to learn on, to choose by and to judge by.
 2. `HeldOut` lets the reference agents play the episodes on which checkpoints will be compared.
 3. SB3's `learn` runs on a `NativeVecEnv`, with the callback `Checkpoints`.
 4. The weights of the chosen checkpoint go into the model, and `report` compares it with its untrained start and the
@@ -37,7 +37,7 @@ from ..evaluation.plots import COLOURS, LINES, save
 from ..evaluation.progress import compilation_noted, shown
 from ..evolved.evolution import evolve_by
 from ..models.cards import FORMAT
-from .algorithms import PULLS_PER_ARM, Plan
+from .algorithms import PULLS_PER_ARM, TrainingPlan
 from .checkpoints import Checkpoints, Clock
 from .comparison import HeldOut, advice, report
 from .mixed import mixed
@@ -134,7 +134,7 @@ def train(
     env_kwargs = {} if env_kwargs is None else env_kwargs
     named, trust = [call[name] for name in ("env_id", "env_kwargs", "mix")], flag("trust", trust)
     with names_alone(f"the card of {resume}", trust or former is None, named):
-        plan = Plan(algorithm, env_id, env_kwargs, mix, hyperparameters, own, (steps, seconds), seed, before)
+        plan = TrainingPlan(algorithm, env_id, env_kwargs, mix, hyperparameters, own, (steps, seconds), seed, before)
     for path in () if out is None else paths_of(out):
         try_out(path)
     if integer("seeds", seeds, 1, 1000) > 1:
@@ -188,7 +188,7 @@ def train(
     return trained
 
 
-def _best_of(plan: Plan, seeds: int, call: dict[str, Any]) -> Trained:
+def _best_of(plan: TrainingPlan, seeds: int, call: dict[str, Any]) -> Trained:
     """The best model of several seeds, on the same held-out episodes; it is written whenever one of them is ready."""
     held_out, hyperparameters = HeldOut(plan.judged, plan.roots["choosing"]), call.pop("hyperparameters")
     made: list[tuple[dict[str, float], Trained]] = []
@@ -202,7 +202,7 @@ def _best_of(plan: Plan, seeds: int, call: dict[str, Any]) -> Trained:
     return best
 
 
-def _new_model(plan: Plan, clock: Clock) -> Any:
+def _new_model(plan: TrainingPlan, clock: Clock) -> Any:
     """SB3's model with fresh weights, on its environment."""
     kind, policy = plan.row.classes()
     rate = plan.settings["learning_rate"]
@@ -214,7 +214,7 @@ def _new_model(plan: Plan, clock: Clock) -> Any:
     return model
 
 
-def _card(plan: Plan, chosen: Mapping[str, object], results: list[Any], clock: Clock) -> dict[str, object]:
+def _card(plan: TrainingPlan, chosen: Mapping[str, object], results: list[Any], clock: Clock) -> dict[str, object]:
     """What the card says of a training; chosen: of its checkpoints. results: of the final comparisons."""
     settings = {name: getattr(value, "__name__", value) for name, value in plan.settings.items()}
     rules = [rules_of(one.task) for one in plan.environments]

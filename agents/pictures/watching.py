@@ -99,7 +99,7 @@ def lines(shown: Film, i: int, width: int, color: bool, most: int = 20) -> list[
     Of more than `most` arms, those that matter most are shown.
     """
     view, (low, high) = shown.views[i], shown.limits
-    K, kept = len(view.pulls), shown.viewer.problem.kept
+    K, kept = len(view.pulls), shown.viewer.problem.control_arm
     chosen = np.arange(K)
     if (most := max(most, 3)) < K:
         chosen = arms_that_matter(view.pulls, view.value - (view.boundary or 0.0), view.answer, most)

@@ -208,7 +208,7 @@ class State:
             return f"names the arm {arm!r:.40}, and there are {len(self.names)}"
         if arm in self.withdrawn:
             return f"names the arm {arm}, which has been withdrawn"
-        if kind == WITHDRAWN and arm == self.kept and event.number not in self.undone:
+        if kind == WITHDRAWN and arm == self.control_arm and event.number not in self.undone:
             return f"withdraws the arm {arm}, the control"
         if kind == WITHDRAWN and len(self.active) <= FEWEST_ARMS and event.number not in self.undone:
             return f"leaves fewer than {FEWEST_ARMS} arms"
@@ -252,13 +252,13 @@ class State:
             self.run.begin([(self.place[arm], sample) for arm, sample in self.results if arm in self.place])
 
     @functools.cached_property
-    def kept(self) -> int | None:
+    def control_arm(self) -> int | None:
         """The control, where there is one."""
-        return self.setup.task.make_problem().kept
+        return self.setup.task.make_problem().control_arm
 
     def refuse_control(self, arm: int) -> None:
         """Refuse to withdraw the control."""
-        if arm == self.kept:
+        if arm == self.control_arm:
             raise ValueError(f"the control, {self.names[arm]!r:.200}, cannot be withdrawn: others are compared with it")
 
     def _share(self) -> Share:
@@ -418,7 +418,7 @@ class State:
     def boundary(self) -> float | None:
         """The mean that parts the arms of the answer from the others; see `Session.boundary`."""
         problem, seen = self.run.problem, self.statistics.at(self.active)
-        known = problem.boundary is not None or problem.kept is not None and self.setup.task.D == 1
+        known = problem.boundary is not None or problem.control_arm is not None and self.setup.task.D == 1
         if not known and (self.setup.task.D > 1 or not seen.scored.all()):
             return None
         return boundary_of(problem, seen.means()[0])
@@ -428,7 +428,7 @@ class State:
         found, seen = np.full(len(self.names), np.nan), self.statistics.at(self.active)
         margin = np.nan_to_num(np.abs(self.run.problem.margin(seen.means())[0]), nan=0.0, posinf=0.0, neginf=0.0)
         found[self.active] = margin * np.sqrt(seen.scored) / (self.spread or self.setup.task.sigma)
-        found[[] if self.kept is None else self.kept] = np.nan
+        found[[] if self.control_arm is None else self.control_arm] = np.nan
         return found
 
     @property
@@ -446,7 +446,7 @@ class State:
             return []
         least = seen.mean[answer & there, 0].min()
         near = np.abs(seen.mean[:, 0] - least) <= 1e-9 * max(self.spread, abs(least))
-        near[[] if self.kept is None else self.kept] = False
+        near[[] if self.control_arm is None else self.control_arm] = False
         return [int(arm) for arm in np.flatnonzero(near & there & ~answer)]
 
     # --- what people say ----------------------------------------------------------------------------------------------

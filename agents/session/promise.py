@@ -44,7 +44,7 @@ class Share(NamedTuple):
 
 def share_of(task: Task, first: int, active: NDArray[np.int64], changed: bool, ever: int, reserve: float) -> Share:
     """The share of delta of the `active` arms (K,), of `ever` many, `first` at the beginning: the head proves it."""
-    if (kept := task.make_problem().kept) is not None:  # each other arm counts by itself
+    if (kept := task.make_problem().control_arm) is not None:  # each other arm counts by itself
         first, ever, active = first - 1, ever - 1, np.delete(active, active == kept)
         active = active - (active > kept)
     later, K = np.sort(active[active >= first]) - first + 1.0, len(active)

@@ -272,8 +272,9 @@ class Session:
         if found.day is not None and any(one.several for one in found.rows):
             text = f"{found.of}: the column {found.day!r} is ignored: counts come in the order of the rows"
             warnings.warn(text, UserWarning, stacklevel=2)
-        kept, compared = self._look(lambda state: state.kept), not (self.task.items or self.task.make_problem().local)
-        first = self.names[kept] if kept is not None else found.arms[0] if compared and found.arms else ""
+        control, local = self._look(lambda state: state.control_arm), self.task.make_problem().local
+        compared = bool(found.arms) and not (self.task.items or local)
+        first = self.names[control] if control is not None else found.arms[0] if compared else ""
         if moved := uneven(found, first):
             alike = f"where all days are alike, leave the column {found.day!r} out"
             raise ValueError(f"{found.of}: of {', '.join(moved):.200} {MOVED}; {alike}")
@@ -712,7 +713,7 @@ class Session:
     @property
     def compares(self) -> bool:
         """Whether there is a control that arms are compared with."""
-        return self._look(lambda state: state.kept is not None and state.run.certifier is not None)
+        return self._look(lambda state: state.control_arm is not None and state.run.certifier is not None)
 
     def comparison(self, rate: str = "familywise") -> DataFrame:
         """A table of the arms that there are against the control, of `BetterThanControl`, at any time.

@@ -455,7 +455,7 @@ class Setup:
         left |= {} if task.max_pulls is None else {"max_pulls": max(task.max_pulls - int(lost.sum()), 1)}
         delta = self.task.delta
         problem, shared = self.task.make_problem(), None if delta is None else delta * (ratio or 1.0)
-        moved: dict[str, Any] = {} if problem.kept is None else {"parameters": problem.placed(places)}
+        moved: dict[str, Any] = {} if problem.control_arm is None else {"parameters": problem.placed(places)}
         if (hint := task.hint) is not None:  # of arms that came later, their mean
             moved["hint"] = tuple(hint[arm] if arm < len(hint) else sum(hint) / len(hint) for arm in places)
         if (off := self.taken_off) is not None:

@@ -118,7 +118,7 @@ def by_intervals(state: State) -> NDArray[np.int64]:
     """Which arms that there are the intervals of all put into the answer (1), out of it (-1), or leave open, (K,)."""
     task, problem, K = state.run.task, state.run.problem, len(state.active)
     found, leeway = np.zeros(K, np.int64), 0.0
-    if task.D > 1 or K > MOST_COMPARED or state.blocks or problem.kept is not None or state.certificate is None:
+    if task.D > 1 or K > MOST_COMPARED or state.blocks or problem.control_arm is not None or state.certificate is None:
         return found
     given: Any = problem.settings
     for name in ("tolerance", "epsilon", "slack"):
@@ -148,7 +148,7 @@ def _contradictions(state: State) -> list[str]:
     words = {1: "above", -1: "below"}
     for arm, side in zip(state.active.tolist(), by_intervals(state).tolist(), strict=True):
         said[arm] += [(side, f"its interval lies {words[side]} what the answer needs")] if side else []
-    if state.kept is not None and state.run.certifier is not None:
+    if state.control_arm is not None and state.run.certifier is not None:
         for side, mask in zip((1, -1), against_control(state), strict=True):
             word = "better" if side > 0 else "not better"
             for place in np.flatnonzero(mask):
@@ -162,7 +162,7 @@ def _contradictions(state: State) -> list[str]:
         inside = 1 if answer[arm] else -1
         kind = "the certified answer" if certified else "the answer of now"
         here = (inside, f"{kind} {'has it' if answer[arm] else 'leaves it out'}")
-        sure = [*ones, here] if certified and arm != state.kept else ones
+        sure = [*ones, here] if certified and arm != state.control_arm else ones
         against = next(((a, b) for i, a in enumerate(sure) for b in sure[i + 1 :] if a[0] != b[0]), None)
         if against is not None:
             wrong = (
@@ -170,6 +170,6 @@ def _contradictions(state: State) -> list[str]:
             )
             wrong += "each other, and nothing is promised"
             found.append(f"{state.names[arm]}: {against[0][1]}, and {against[1][1]}. Both cannot be: {wrong}")
-        elif ones and ones[0][0] != inside and arm != state.kept:
+        elif ones and ones[0][0] != inside and arm != state.control_arm:
             found.append(f"{state.names[arm]}: {ones[0][1]}, and yet {here[1]}: its last results speak against it")
     return found

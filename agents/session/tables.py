@@ -146,7 +146,7 @@ def comparison_table(state: State, rate: str) -> DataFrame:
     """The table of the arms against the control; see `Session.comparison`."""
     problem: Any = state.run.problem
     run, there = state.run, state.active
-    if problem.kept is None or run.certifier is None:
+    if problem.control_arm is None or run.certifier is None:
         text = f"arms are compared with a control in BetterThanControl, {MOST_PAIRED} arms at most,"
         raise ValueError(f"{text} got {problem.name} of {len(there)} arms")
     seen, level = state.statistics.at(there), (run.delta or UNASKED) * run.share.ratio
@@ -168,7 +168,7 @@ def comparison_table(state: State, rate: str) -> DataFrame:
         "level": level_of(state),
         "rate": rate,
         "rate_level": level,
-        "control": state.names[state.kept or 0],
+        "control": state.names[state.control_arm or 0],
     }
     table.attrs |= {"by": problem.beyond, "minimize": state.setup.own is not None, "doubts": contradictions(state)}
     return table

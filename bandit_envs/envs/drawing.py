@@ -60,7 +60,7 @@ def draw(figure: Figure, viewer: Viewer, view: View, title: str, limits: Limits 
         _draw_plane(top, viewer, view)
     else:
         _draw_values(top, view, viewer.value, limits or limits_of([view], viewer.support))
-        if (kept := viewer.problem.kept) is not None and np.isfinite(view.value[kept]):
+        if (kept := viewer.problem.control_arm) is not None and np.isfinite(view.value[kept]):
             at = np.flatnonzero(_order(view) == kept)
             top.scatter(at, view.value[[kept]], s=110, marker="D", facecolors="none", edgecolors=LINE, zorder=4)
             figure.text(0.8, 0.915, "\N{WHITE DIAMOND} control", fontsize=8.5, color=LINE, ha="right")

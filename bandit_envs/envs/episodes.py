@@ -118,8 +118,8 @@ class Episodes:
         # Where the arms of the instance's list are in the episode, (E, K), if they come in a random order.
         self.places = self.order.copy() if setting.shuffle_arms else None
         prices = np.array(task.cost if isinstance(task.cost, tuple) else [1.0] * task.K)
-        if self.problem.kept is not None:
-            prices[self.problem.kept] = 0.0
+        if self.problem.control_arm is not None:
+            prices[self.problem.control_arm] = 0.0
         self._alike = [np.flatnonzero(prices == price) for price in np.unique(prices)]  # arms that may change places
         self._gain = np.zeros(count) if setting.reward == "gain" else None
         self.waiting = Waiting(task, sim, self.problem.local or bool(task.items)) if task.waits else None

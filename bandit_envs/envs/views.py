@@ -148,7 +148,7 @@ def text(setting: Setting, pulls: NDArray[np.int64], mean: NDArray[np.float64], 
     seen = mean.copy()
     seen[pulls == 0] = np.nan
     pulls = pulls.reshape(len(mean), -1).sum(axis=1)
-    margin, answer, kept = setting.problem.margin(seen), setting.problem.plug_in(seen), setting.problem.kept
+    margin, answer, kept = setting.problem.margin(seen), setting.problem.plug_in(seen), setting.problem.control_arm
     margin[[] if kept is None else kept] = 0.0  # a control stands where arms in the answer and others part
     head = f"{setting.problem!r}  {setting.source.name}  pulls {pulls.sum()}"
     head += f"  remaining {remaining}" if remaining >= 0 else ""

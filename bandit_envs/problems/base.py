@@ -130,7 +130,7 @@ class Problem(ABC):
         any_order: whether the same arms in any order are the same question, so that their places may be changed from
             episode to episode. A class that defines `margin`, `plug_in`, `truth` or `verdict` says it itself; else it
             is False, as one of its arms may be special: a control.
-        kept: the arm that keeps its place where arms come in a random order, a control; None: all may move.
+        control_arm: the arm that keeps its place where arms come in a random order, a control; None: all may move.
         polyhedron: the one that a mean must lie in, where this is what is asked; its geometry gives the coordinate of
             an arm to pull.
         unit_gaussian_bound: whether `lower_bound` is that of N(mean, 1) arms alone: reports then multiply it by the
@@ -156,7 +156,7 @@ class Problem(ABC):
     scores_arms: ClassVar[bool] = False
     local: ClassVar[bool] = False
     any_order: ClassVar[bool] = False
-    kept: int | None = None
+    control_arm: int | None = None
 
     _task: Any = None  # where a task has made the problem
 

@@ -87,7 +87,7 @@ class BetterThanControl(SetProblem):
         self.expected = None if expected is None else array("expected", expected).tolist()
         if self.expected is not None and (np.shape(self.expected) != (2,) or not np.isfinite(self.expected).all()):
             raise ValueError(f"expected must be two means, the control's and an arm's, got {expected!r:.200}")
-        self.kept = self.control
+        self.control_arm = self.control
 
     @property
     def settings(self) -> dict[str, object]:

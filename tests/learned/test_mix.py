@@ -18,7 +18,7 @@ from stable_baselines3 import PPO
 
 import agents
 from agents.cli import main
-from agents.learned.algorithms import Plan
+from agents.learned.algorithms import TrainingPlan
 from agents.learned.checkpoints import Checkpoints
 
 SEVEN = {"instance": {"sampler": {"arms": 7}}, "budget": 40}
@@ -66,7 +66,7 @@ def test_by_default_a_mix_has_as_many_episodes_side_by_side_as_one_environment()
         ([{}], [128]),
         ([{}, SEVEN | {"num_envs": 9}, {}, {}, {}], [25, 9, 25, 25, 25]),
     ):
-        plan = Plan("ppo", THRESHOLD, {"budget": 50}, mix, {}, own, (None, None), 0)
+        plan = TrainingPlan("ppo", THRESHOLD, {"budget": 50}, mix, {}, own, (None, None), 0)
         assert [one.num_envs for one in plan.environments] == numbers
 
 

@@ -110,7 +110,7 @@ def test_bounds_are_of_one_dimension() -> None:
 def test_names_of_arms_name_the_control() -> None:
     source = Instance(Bernoulli([0.5, 0.25, 0.75]), "page", {}, ("blue", "red", "old"))
     env = PureExplorationEnv("BetterThanControl", instance=source, control="old", budget=9)
-    assert env.task.parameters["control"] == env.problem.kept == 2
+    assert env.task.parameters["control"] == env.problem.control_arm == 2
     with refused("'olde'", "blue, red, old"):
         PureExplorationEnv("BetterThanControl", instance=source, control="olde", budget=9)
     assert BetterThanControl("3").control == 3
