@@ -36,15 +36,13 @@ class Question(int):
     Of a blind session, `code` stands for it.
     """
 
-    item: int | str | None
     number: int | None
-    code: str | None
+    item: int | str | None = None
+    code: str | None = None
 
-    def __new__(
-        cls, arm: int, item: int | str | None = None, number: int | None = None, code: str | None = None
-    ) -> Self:
+    def __new__(cls, arm: int, number: int | None = None) -> Self:
         made = super().__new__(cls, arm)
-        made.item, made.number, made.code = item, number, code
+        made.number = number
         return made
 
     @property

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
 
 Seen = TypeVar("Seen")
+Asked = TypeVar("Asked", Ask, Question)
 
 
 class Session:
@@ -178,15 +179,14 @@ class Session:
             more = [Event(0, ASKED, arm, row, None, who, run) for arm, row in new]
             return [*state.asked_again(old, who, run), *more]
 
-        added, state, tabled = self._append(asked), self._state, self.task.items
-        return [
-            Question(one.arm or 0, state.item(int(one.value)) if tabled else None, one.number, self._code(one.number))
-            for one in added
-        ]
+        return [self._filled(Question(one.arm or 0, one.number), one) for one in self._append(asked)]
 
-    def _code(self, number: int) -> str | None:
-        """The code of a question; None where the session is not blind."""
-        return code_of(number, self._setup.public_seed) if self._setup.wishes.get("blind") else None
+    def _filled(self, question: Asked, event: Event) -> Asked:
+        """A question with the item and the code that its event gives it."""
+        setup = self._setup
+        question.item = self._state.item(int(event.value)) if setup.task.items else None
+        question.code = code_of(event.number, setup.public_seed) if setup.wishes.get("blind") else None
+        return question
 
     def tell(
         self,
@@ -425,11 +425,8 @@ class Session:
     def pending(self) -> list[Ask]:
         """The questions that wait for their results, in order."""
         with self._now() as state:
-            found = [Ask(number, arm, who) for number, (arm, who) in state.asks.items()]
-            for one in found:
-                one.code = self._code(one.number)
-                one.item = state.item(state.row_asked[one.number]) if one.number in state.row_asked else None
-            return found
+            asks = state.asks.items()
+            return [self._filled(Ask(number, arm, who), state.events[number]) for number, (arm, who) in asks]
 
     @property
     def owed(self) -> list[dict[str, Any]]:
