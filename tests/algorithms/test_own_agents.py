@@ -11,10 +11,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from plays import episode_of
+from refusals import refused
 from test_doors import choosing
 
 import agents
 from agents.core import ALL_PROBLEMS
+from agents.core.waiting import put_rows
 from agents.testing import check_agent
 from bandit_envs import SetProblem
 from bandit_envs.kernels import carray, episode_kernel
@@ -267,3 +269,52 @@ def test_names_of_the_forms_of_020_say_what_is_in_their_place(module: str, name:
 def test_the_old_hook_for_the_state_is_refused() -> None:
     with pytest.raises(TypeError, match="Own defines remember, which is initial_state"):
         type("Own", (Free,), {"remember": Free.initial_state})
+
+
+# --- states of one's own ----------------------------------------------------------------------------------------------
+
+
+class Counts:
+    """A state without slots, which takes the mark of its agent."""
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+
+class Counting(agents.Agent):
+    name, solves = "counting", ALL_PROBLEMS
+
+    def __init__(self, task: Any, step: int = 1) -> None:
+        super().__init__(task)
+        self.step = step
+
+    def initial_state(self, observation: Any) -> Counts:
+        return Counts(len(observation["pulls"]))
+
+    def choose(self, observation: Any, state: Any) -> Any:
+        return observation["pulls"].argmin(axis=1)
+
+
+def test_a_state_of_ones_own_type_is_of_the_agent_that_made_it() -> None:
+    env = gym.make("bandit_envs/BestArm-v0", instance="sampler(arms=3)", budget=9)
+    observation, _ = env.reset(seed=0)
+    one, other = Counting(env), Counting(env, step=2)
+    _, state = one.predict(observation)
+    other.predict(observation)  # it knows of which type its states are
+    one.predict(observation, state)
+    other.predict(observation, Counts(1))  # without a mark the type is all there is
+    with refused("state", "Counts", "Counting(step=2)", "Counting()"):
+        other.predict(observation, state)
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_episodes_are_put_into_a_state(alone: bool) -> None:
+    old: Any = {"rows": np.zeros((2, 3)), "lists": [[0], [0], [0]], "shared": np.zeros(2), "parts": (np.zeros(3),)}
+    new: Any = {"rows": np.ones((2, 3)), "lists": [[1], [2], [3]], "shared": np.ones(2), "parts": (np.ones(3),)}
+    if alone:
+        new = {"rows": np.ones((2, 1)), "lists": [[3]], "shared": np.ones(2), "parts": (np.ones(1),)}
+    put_rows(old, new, np.array([2]), 3, alone)
+    assert old["rows"].tolist() == [[0, 0, 1]] * 2
+    assert old["lists"] == [[0], [0], [3]]
+    assert old["parts"][0].tolist() == [0, 0, 1]
+    assert not old["shared"].any()

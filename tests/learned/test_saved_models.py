@@ -17,7 +17,7 @@ import pytest
 pytest.importorskip("stable_baselines3")
 
 import torch
-from learning import FOUR, THRESHOLD, observations, zipped
+from learning import FOUR, THRESHOLD, observations, untrained, weights, zipped
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 from stable_baselines3 import PPO
@@ -44,6 +44,13 @@ def test_sb3_saves_and_loads_the_policy(ten, tmp_path):
     ):
         assert np.array_equal(one.predict(x, deterministic=True)[0], expected)
     assert EquivariantPolicy.load(tmp_path / "policy", device="cpu").hidden == 16
+
+
+def test_other_arms_leave_the_weights_as_they_are(tiny_file):
+    four, ten = agents.load(tiny_file), agents.load(tiny_file, gym.make(THRESHOLD))
+    assert [one.model.action_space.n for one in (four, ten)] == [4, 10]
+    other = weights(ten)
+    assert all(torch.equal(weight, other[name]) for name, weight in weights(four).items())
 
 
 def test_a_policy_of_ten_arms_runs_on_twenty(ten, tmp_path):
@@ -106,6 +113,23 @@ def test_a_path_of_a_model_takes_parameters(tmp_path, tiny):
         agents.make(f"{model}(alpha=2)", gym.make(THRESHOLD, **FOUR))
     with pytest.raises(FileNotFoundError, match=r"no saved model nowhere.zip"):
         agents.make("nowhere.zip(stop='certificate')", env)
+
+
+@pytest.mark.parametrize("write", [Trained.save, zipped])
+def test_a_model_goes_on_as_it_was(write, tiny, tmp_path):
+    """By its hyperparameters, how far it has come, and the moments of its optimizer; behind late results, too."""
+    path = write(tiny, tmp_path / "model")
+    found, wanted = agents.load(path).model, tiny.model
+    names = ["n_steps", "n_envs", "batch_size", "gamma", "ent_coef", "learning_rate", "num_timesteps", "_n_updates"]
+    assert [getattr(found, name) for name in names] == [getattr(wanted, name) for name in names]
+    assert found.clip_range(1.0) == wanted.clip_range(1.0)
+    assert found.num_timesteps == 2048
+    moments = [one.policy.optimizer.state_dict()["state"] for one in (found, wanted)]
+    assert len(moments[0]) == len(moments[1]) > 0
+    assert all(torch.equal(x, moments[1][i][name]) for i, row in moments[0].items() for name, x in row.items())
+    late = make_vec_env(THRESHOLD, 4, observation="features", delay=2, **FOUR)
+    path = write(Trained(untrained(late)), tmp_path / "late")
+    assert agents.load(path).model.observation_space == late.observation_space
 
 
 # --- formats and versions ---------------------------------------------------------------------------------------------
@@ -196,9 +220,9 @@ def test_models_of_another_network_are_refused(ten, tmp_path):
     path = Trained(ten, {"call": "agents.train()"}).save(tmp_path / "model")
     with safe_open(path, "np") as file:
         head = file.metadata()
-    weights = load_file(path)
-    del weights["mlp_extractor.arm.bias"]
-    save_file(weights, path, head)
+    arrays = load_file(path)
+    del arrays["mlp_extractor.arm.bias"]
+    save_file(arrays, path, head)
     forget(path)
     said = r"another version .*mlp_extractor\.arm\.bias.*: train it again: agents\.train\(\)"
     with pytest.raises(ValueError, match=said):
@@ -218,7 +242,7 @@ FACTS: dict[str, tuple[dict[str, Any], str]] = {
     "many actions": ({"actions": 10**9}, r"the number of actions must be an integer in \[2, 1000000\], got 1000000000"),
     "a large size": ({"size": 10**12}, "the size of observations must be an integer in .*, got 1000000000000"),
     "no environments": ({"settings": {"n_envs": 0}}, "n_envs must be an integer in .*, got 0"),
-    "a large network": ({"network": {"hidden": 4096}}, "its hidden asks for more than its weights have, 4096"),
+    "a large network": ({"network": {"hidden": 33}}, "its hidden asks for more than its weights have, 33"),
     "another class": (
         {"network": {"optimizer_class": {"class": "os.system"}}},
         "no optimizer or activation",
