@@ -1,8 +1,7 @@
 """Agents for the environments of `bandit_envs`: the papers' algorithms, trained policies, and their evaluation.
 
 The names below are the public face. An author of agents derives from `Algorithm`, `IndexPolicy` or `Agent`; what else
-such a file needs is in `agents.core`. The forms of 0.2.0, `PlanPolicy`, `RoundPolicy` and `BulkPolicy`, are found here
-until 0.4.
+such a file needs is in `agents.core`.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from .core import Agent, Algorithm, IndexPolicy, per_arm, per_episode, pull, setting
+from .core.former import refuse
 from .registry import make, names, register
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from .evaluation import record as record
     from .evaluation import results as results
     from .evolved.evolution import evolve as evolve
+    from .gating import Gate as Gate
+    from .gating import gate as gate
     from .learned import load as load
     from .learned import train as train
     from .logs import compare_logs as compare_logs
@@ -37,9 +39,9 @@ if TYPE_CHECKING:
 # PyTorch and Stable-Baselines3, `evolve` with cmaes.
 _ON_USE = {
     ".benchmarking": ("Benchmark", "benchmark"),
-    ".earlier": ("BulkPolicy", "PlanPolicy", "RoundPolicy"),
     ".evaluation": ("Evaluation", "evaluate", "play", "record", "results"),
     ".evolved.evolution": ("evolve",),
+    ".gating": ("Gate", "gate"),
     ".learned": ("load", "train"),
     ".logs": ("compare_logs", "logs_table"),
     ".pictures": ("race", "report", "watch"),
@@ -51,6 +53,7 @@ __all__ = [
     "Algorithm",
     "Benchmark",
     "Evaluation",
+    "Gate",
     "IndexPolicy",
     "Session",
     "ab_test",
@@ -58,6 +61,7 @@ __all__ = [
     "compare_logs",
     "evaluate",
     "evolve",
+    "gate",
     "load",
     "logs_table",
     "make",
@@ -85,7 +89,7 @@ def __getattr__(name: str) -> Any:
     for module, held in _ON_USE.items():
         if name in held:
             return getattr(importlib.import_module(module, __name__), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    refuse(__name__, name)
 
 
 def __dir__() -> list[str]:

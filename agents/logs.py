@@ -16,7 +16,7 @@ import numpy as np
 
 from bandit_envs import stopping
 from bandit_envs.instances import MISSING, WORDS, cells_of, number_in
-from bandit_envs.kernels import interval, number, require, within_ends
+from bandit_envs.kernels import interval, number, require, unzipped, within_ends
 
 from .evaluation.report import p_text
 from .evaluation.statistics import mcnemar_midp
@@ -60,11 +60,12 @@ def logs_table(
             (samples_*.jsonl), results of promptfoo (.json: a log for each provider and prompt), tables (CSV, Excel,
             JSON Lines, Parquet), or folders of lm-evaluation-harness (a log for each model) or Inspect. Without names:
             those of models or providers, else of files; longer ones, if these are not unique.
-        item, value: of a table, its columns of items and scores. item is also another field that names the items of
-            lm-evaluation-harness or promptfoo, as "testIdx"; value a metric of lm-evaluation-harness, a scorer of
-            Inspect, or "score" of promptfoo (None: "success"). None: the only one.
+        item: of a table, its column of items; or another field that names the items of lm-evaluation-harness or
+            promptfoo, as "testIdx". None: the only one.
+        value: of a table, its column of scores; or a metric of lm-evaluation-harness, a scorer of Inspect, or "score"
+            of promptfoo (None: "success"). None: the only one.
         filter: of lm-evaluation-harness, which filter counts. range: the lowest and the highest score.
-        sep, sheet: of CSV the mark between cells, of Excel the sheet.
+        sep: of CSV, the mark between cells. sheet: of Excel, the sheet.
 
     Raises:
         ValueError: for no such log, what is ambiguous, scores outside the range, a log twice, items that differ.
@@ -218,7 +219,7 @@ def _read(log: Any, item: str | None, value: str | None, filter: str | None, sep
             if zipfile.is_zipfile(path):
                 with contextlib.suppress(ImportError):
                     require("zipfile_zstd", "an archive")  # for zipfile, which knows zstd from Python 3.14 on
-                with zipfile.ZipFile(path) as archive:
+                with unzipped(path) as archive:
                     names = dict.fromkeys(archive.namelist())
                     head = json.loads(archive.read("header.json" if "header.json" in names else "_journal/start.json"))
                     samples = (json.loads(archive.read(name)) for name in names if name.startswith("samples/"))
@@ -306,7 +307,7 @@ def compare_logs(logs: Logs, *, control: str | None = None, delta: float = 0.05,
     below. The interval has all m at which neither reaches 2 / delta; p is 2 over the larger one at m = 0, at most 1.
 
     Args:
-        logs, columns: and item, value, filter, range, sep, sheet: of `logs_table`.
+        logs, item, value, filter, range, sep, sheet: as for `logs_table`.
         delta: 1 - the level of the intervals, together.
         control: the log that the others are compared with. None: of two the first, of more the best.
 

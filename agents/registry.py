@@ -205,7 +205,7 @@ class Recipe:
         return str(getattr(self.target, "source", ""))
 
     def given(self, parameters: Mapping[str, object]) -> dict[str, Any]:
-        """The parameters and further ones, which come before them, in the spelling that the agent takes."""
+        """The parameters and further ones, which come before them; words of earlier versions, in files, are read."""
         allowed: Collection[str] = taken(self._maker()) or ()
         if "stop" in {*self.parameters, *parameters} and "stop" not in allowed:
             allowed = OPTIONS
@@ -265,7 +265,7 @@ class Recipe:
 
     def make(self, env_or_task: object, **parameters: object) -> Any:
         """The agent for an environment or a task; see `agents.make`."""
-        task, given, maker = task_of(env_or_task), self.given(parameters), self._maker()
+        task, given, maker = task_of(env_or_task), self.given(parameters) | parameters, self._maker()
         allowed = taken(maker)
         if "stop" in given and "stop" not in (allowed or ()):
             if "stop" in self.parameters and "stop" in parameters:
@@ -356,12 +356,12 @@ def _evolved(path: str) -> Callable[[Any], Any]:
         parameters = parameters_on(card)
     except (ValueError, KeyError, TypeError) as error:
         text = f"{path} is no card of parameters, as `bandit-envs train --algorithm evolved` writes it:"
-        raise ValueError(f"{text} {error!r:.200}") from error
+        raise ValueError(f"{text} {f'it has no {error}' if isinstance(error, KeyError) else error!s:.200}") from error
 
     def made(task: Any) -> Any:
         return kind(task, parameters=kind.read_parameters(task, parameters))
 
-    vars(made).update(solves=kind.solves, source=kind.source, anytime=kind.anytime)
+    vars(made).update(name=kind.name, solves=kind.solves, source=kind.source, anytime=kind.anytime)
     return made
 
 

@@ -6,6 +6,8 @@ What authors of agents, problems and distributions need besides is in the packag
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from .envs import (
     ENVIRONMENTS,
     FEATURES,
@@ -41,10 +43,8 @@ from .instances import (
     measurements,
     register_distribution,
     register_instance,
-    register_law,
 )
 from .kernels import Polyhedron, agent_uniforms
-from .moved import follow
 from .problems import (
     PROBLEMS,
     AllGood,
@@ -60,7 +60,6 @@ from .problems import (
 from .simulation import Simulation
 
 __version__ = "0.2.0"
-__getattr__ = follow  # names of before
 __all__ = [
     "AllGood", "Arms", "BenchmarkTask", "Bernoulli", "BestArm", "BetterThanControl", "Captions", "Categorical",
     "DISTRIBUTIONS", "ENVIRONMENTS", "FEATURES", "Feasible", "Gaussian", "History", "INSTANCES", "Instance",
@@ -68,5 +67,18 @@ __all__ = [
     "PureExplorationEnv", "PureExplorationVectorEnv", "Registry", "Resampled", "Sampler", "ScoreTables",
     "SetProblem", "Shared", "Simulation", "Tabulated", "Task", "Threshold", "TopK", "Uniform", "agent_uniforms",
     "benchmark_tasks", "captions", "from_table", "measurements", "register_distribution", "register_instance",
-    "register_law", "register_problem",
+    "register_problem",
 ]  # fmt: skip
+_RENAMED = {
+    **{"LAWS": "DISTRIBUTIONS", "register_law": "register_distribution"},
+    **{"LookaheadRoom": "problems.LookaheadScratch", "nearest_way": "stopping.nearest_alternative"},
+}
+
+
+def __getattr__(name: str) -> NoReturn:
+    if name in _RENAMED:
+        raise ImportError(f"bandit_envs.{name} is now bandit_envs.{_RENAMED[name]}")
+    for package in ("envs", "kernels", "problems", "simulation", "stopping"):
+        if name in globals()[package].__all__:
+            raise ImportError(f"bandit_envs.{name} is now bandit_envs.{package}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

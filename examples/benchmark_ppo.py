@@ -1,4 +1,4 @@
-"""One PPO for all problems: trained side by side on the benchmark's priors of ten arms, and scored by it.
+"""One PPO for three problems: trained side by side on the benchmark's priors of twenty arms, and scored by it.
 
 The first argument: steps (3 million take a few minutes). Its episodes have the root for training, never that of the
 benchmark.
@@ -59,7 +59,7 @@ class Together(VecEnv):
 
 torch.set_num_threads(1)
 steps = int(sys.argv[1]) if len(sys.argv) > 1 else 3_000_000
-tasks = [task for task in bandit_envs.benchmark_tasks("quick") if task.name.endswith("-prior-10")]
+tasks = [task for task in bandit_envs.benchmark_tasks() if task.name.endswith("-fresh-20")]
 forms = {"observation": "relative", "stop": False, "reward": "gain", "ranked": True}
 envs = Together([make_vec_env(task.env_id, 16, reward_scale=100, **task.kwargs, **forms) for task in tasks])
 model = PPO(
@@ -81,4 +81,4 @@ model.learn(steps)
 print(f"{steps:,} steps in {time.perf_counter() - begun:.0f} seconds")
 result = agents.benchmark({"PPO, MLP": model, "uniform": "uniform"}, [task.name for task in tasks])
 print(result.table.pivot_table(index="task", columns="agent", values="score"))
-print(result.summary()[["agent", "score", "score_low", "score_high"]])
+print(result.summary()[["agent", "all", "all_low", "all_high"]])

@@ -88,7 +88,7 @@ def main() -> None:
         tempfile.TemporaryDirectory() as place,  # your own keeps the file
         agents.Session("paired-elimination", facts, store=Path(place) / "prompts.db") as session,
     ):
-        count = session.run(lambda arm, item: pool.submit(grade, arm, item).result(), WORKERS)
+        count = session.run(grade, executor=pool)
         best = [name for name, inside in zip(session.names, session.answer(), strict=True) if inside]
         print(f"{best[0]} after {count} of {len(PROMPTS) * 60} calls, right with probability {session.certificate:.2f}")
 

@@ -27,8 +27,10 @@ from ..evaluation.identity import described, digest, hashed
 from ..evaluation.plan import make_envs
 from ..registry import Recipe, recipes_of
 from .scores import (
+    CUT,
+    INVALID,
+    LEVEL,
     REPLICATES,
-    RULES,
     errs_too_often,
     interquartile_mean,
     percentile_interval,
@@ -113,8 +115,7 @@ class Benchmark:
     @property
     def columns(self) -> list[str]:
         """The columns of scores in `summary`: all tasks, those of each setting, and the groups."""
-        first = ["score"] * all(task.version == "v1" for task in self.tasks)  # the name of `all` in version 1
-        return [*first, "all", *self.settings, *dict.fromkeys(task.group for task in self.tasks)]
+        return ["all", *self.settings, *dict.fromkeys(task.group for task in self.tasks)]
 
     @functools.cached_property
     def table(self) -> DataFrame:
@@ -133,7 +134,6 @@ class Benchmark:
         those of each setting, and for each group, as threshold_budget. A score is the interquartile mean over tasks,
         its interval (95 %) comes from a bootstrap of the episodes of each task (Agarwal et al. 2021). It is NaN where
         the agent does not take all of the tasks, and -1 where it is invalid on one of them, which `invalid` names.
-        Version 1 has `all` by the name score, too; in it a task on which an agent is invalid counts 0.
         """
         rows = []
         for agent, own in self.cells.items():
@@ -149,7 +149,7 @@ class Benchmark:
 
     def _cells(self, agent: str, column: str) -> list[Cell]:
         """Those of the tasks of a column."""
-        return [x for x in self.cells[agent] if column in ("score", "all", x.task.setting, x.task.group)]
+        return [x for x in self.cells[agent] if column in ("all", x.task.setting, x.task.group)]
 
     def compare(self, a: str, b: str, column: str = "all") -> tuple[float, float, float]:
         """The score of agent `a` less that of `b` in a column of `summary`, and its interval (95 %).
@@ -200,7 +200,7 @@ def _mean(cells: Sequence[Cell]) -> tuple[float, NDArray[np.float64]]:
     if np.isnan(scores).any():
         return np.nan, np.full(REPLICATES, np.nan)
     for cell in cells:
-        if cell.invalid and RULES[cell.task.version].strict:
+        if cell.invalid:
             return cell.score, cell.samples
     return float(interquartile_mean(scores)), interquartile_mean(np.array([cell.samples for cell in cells]).T)
 
@@ -220,10 +220,10 @@ def benchmark(
     """Play agents on the tasks of the benchmark, and score them.
 
     An agent that does not stop by itself plays tasks with a delta under `stop="certificate"`; where it asks to stop
-    before, all arms are pulled in turn. An agent that refuses a task has no score there. In version 2, an agent that
-    errs more often than delta on a task or one of its neighbours has the score -1 there and in all means that the task
-    is in: on one of them the exact one-sided binomial test rejects at the level .01 divided by the number of all tests.
-    So has one with a delta of its own: that of the task is what an agent gets. `public_seed` depends on the agent.
+    before, all arms are pulled in turn. An agent that refuses a task has no score there. An agent that errs more often
+    than delta on a task or one of its neighbours has the score -1 there and in all means that the task is in: on one of
+    them the exact one-sided binomial test rejects at the level .01 divided by the number of all tests. So has one with
+    a delta of its own: that of the task is what an agent gets. `public_seed` depends on the agent.
 
     Args:
         agents: as for `evaluate`: a name, "module:Class", the path of a model, an SB3 model, a class, a list or a dict
@@ -237,8 +237,8 @@ def benchmark(
             can try small ones out.
         progress: say on standard error which cell is done, and how long the rest takes. None: if it is a terminal.
         trust: as for `evaluate`.
-        ranked, stop: of models whose file does not say how they were trained: on ranked arms, with an action that
-            stops. None: as the model itself says.
+        ranked: of models whose file does not say it: they were trained on ranked arms. None: as the model itself says.
+        stop: likewise, with an action that stops.
 
     Raises:
         ValueError: as `evaluate`, for an unknown set, and for an action of an agent that its environment refuses,
@@ -263,7 +263,7 @@ def benchmark(
     solved = {label: recipe.solves for label, recipe in recipes.items()}  # nothing: it does not say
     taken = [(task, label) for task in tasks for label in recipes if task.problem in (solved[label] or task.problem)]
     clock, said = Clock(taken), dict[str, str]()
-    if root is not None and all(RULES[task.version].strict for task in tasks):  # `uniform` has 0 under any root
+    if root is not None:  # `uniform` has 0 under any root
         [plain] = recipes_of("uniform").values()
         tasks = tuple(replace(task, uniform=play(task, "uniform", plain, out).value) for task in tasks)
     for task in tasks:
@@ -358,7 +358,7 @@ def _cell(
     trained: dict[str, Any],
 ) -> Cell:
     """One agent on one task."""
-    begun, rules = time.monotonic(), RULES[task.version]
+    begun = time.monotonic()
     try:
         made, recipe = _made(task, recipe, trained)
     except (ValueError, OSError) as error:
@@ -368,30 +368,30 @@ def _cell(
         if isinstance(error, OSError):
             warnings.warn(f"{task.name} is not played, as {reason}: {error}", stacklevel=2)
         return Cell(label, task, np.nan, np.nan, np.zeros(0), f"{reason}: {error}", "")
-    agent, salt = made[0], {"salt": digest(made[0])} if rules.strict else {}
+    agent, salt = made[0], {"salt": digest(made[0])}
     code, notes = described(agent), [ORACLE] * bool(getattr(agent, "told", None)) + [INSIDE] * _is_inside(agent)
-    delta, own, samples = task.kwargs.get("delta"), getattr(agent, "delta", None), np.full(REPLICATES, rules.invalid)
-    if salt and delta is not None and isinstance(own, (int, float)) and own != delta:
+    delta, own, samples = task.kwargs.get("delta"), getattr(agent, "delta", None), np.full(REPLICATES, INVALID)
+    if delta is not None and isinstance(own, (int, float)) and own != delta:
         note = f"is refused: it has a delta of its own, {own:g}, in place of the task's, {delta:g}"
-        return Cell(label, task, np.nan, rules.invalid, samples, note, code, bool(notes), invalid=True)
+        return Cell(label, task, np.nan, INVALID, samples, note, code, bool(notes), invalid=True)
     known = out is not None and (out / task.name / _slug(label)).is_dir()
-    recipe = replace(recipe, made=None if salt else made)  # public seeds depend on the agent: it is made for them again
+    recipe = replace(recipe, made=None)  # public seeds depend on the agent: it is made for them again
     how = {"jobs": jobs, "trust": trust, "env_kwargs": trained | salt}
     results = _played(task, label, recipe, out, how)
     own_task, metric = results[ON_TASK], "total_pulls" if task.fixed_confidence else "score"
     values, cut = own_task.column(label, metric).astype(np.float64), own_task.column(label, "truncated")
     oracle, errors, invalid = bool(notes), dict[str, int](), False
     if delta is not None:
-        values[cut] = rules.cut * task.kwargs["max_pulls"]
-        n, level = task.episodes, rules.level / (tests if rules.strict else 1)
+        values[cut] = CUT * task.kwargs["max_pulls"]
+        n, level = task.episodes, LEVEL / tests
         for name, found in results.items():
             errors[name] = int((~found.column(label, "truncated") & ~found.column(label, "correct")).sum())
             if errs_too_often(errors[name], n, delta, level):
                 invalid = True
                 notes.append(f"errs in {errors[name] / n:.0%} of {n} episodes of {name}, delta is {delta:g}")
         if cut.any():
-            notes.append(f"{cut.mean():.0%} of the episodes are cut and count {rules.cut:g} max_pulls")
-    mean, scored = float(values.mean()), rules.invalid
+            notes.append(f"{cut.mean():.0%} of the episodes are cut and count {CUT:g} max_pulls")
+    mean, scored = float(values.mean()), INVALID
     if not invalid:
         scored, samples = float(score(task, mean)), replicates(task, values, SEED)
     seconds = 0.0 if known else time.monotonic() - begun
@@ -424,16 +424,15 @@ def _played(
 
 def _made(task: BenchmarkTask, recipe: Recipe, trained: dict[str, Any]) -> tuple[Any, Recipe]:
     """What a recipe makes for a task, and the recipe: with a certificate where the agent has no rule to stop."""
-    envs_in, rules = functools.partial(make_envs, task.env_id, 1, kwargs=task.kwargs), RULES[task.version]
+    envs_in = functools.partial(make_envs, task.env_id, 1, kwargs=task.kwargs)
     made = recipe.paired(envs_in, task.kwargs | trained)
-    certified = rules.strict and isinstance(made[0], Certified) and made[0].completes
+    certified = isinstance(made[0], Certified) and made[0].completes
     if task.fixed_confidence and (certified or not getattr(made[0], "stops", False)):
         made[1].close()
-        own = {"stop": "certificate"} | ({"completes": False} if rules.strict else {})
+        own = {"stop": "certificate", "completes": False}
         recipe = replace(recipe, parameters={**recipe.parameters, **own})
         made = recipe.paired(envs_in, task.kwargs | trained)
-    if rules.strict:
-        made[1].close()
+    made[1].close()
     return made, recipe
 
 

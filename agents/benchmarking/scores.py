@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,39 +12,30 @@ from bandit_envs import BenchmarkTask
 
 from ..evaluation.statistics import bootstrap_means
 
-LOWEST, HIGHEST = -0.9, 1.2  # scores of valid agents in version 2: below 0 they are folded, as slow agents have no end
+LOWEST, HIGHEST = -0.9, 1.2  # scores of valid agents: below 0 they are folded, as slow agents have no end
+INVALID = -1.0  # the score of a task on which an agent errs more often than delta
+LEVEL = 0.01  # of all tests of this together, one-sided
+CUT = 2.0  # what an episode that is cut at max_pulls counts, in max_pulls
 REPLICATES = 2000  # of the bootstrap, which resamples the episodes of each task separately
 Floats = NDArray[np.float64]
-
-
-class Rules(NamedTuple):
-    """How a version scores."""
-
-    folded: bool  # scores lie in (LOWEST, HIGHEST]
-    invalid: float  # the score of a task on which an agent errs more often than delta
-    level: float  # of the tests of this, one-sided
-    cut: float  # what an episode that is cut at max_pulls counts, in max_pulls
-    # Public seeds depend on the agent, pulls under a certificate are its own, its delta is the task's, the level is
-    # that of all its tests, an invalid task spoils its means, and `uniform` has 0 under any root.
-    strict: bool
-
-
-RULES = {"v1": Rules(False, 0.0, 0.025, 1.0, False), "v2": Rules(True, -1.0, 0.01, 2.0, True)}
 
 
 def score(task: BenchmarkTask, value: Floats | float) -> Floats:
     """The score of mean values on a task, elementwise: 0 at `task.uniform`, 1 at `task.best`.
 
     With a budget a value is a mean score: (value - uniform) / (best - uniform). With a delta it is a mean number of
-    pulls: log(uniform / value) / log(uniform / best). To halve the pulls then adds the same score at any level. In
-    version 2 this is `folded`.
+    pulls: log(uniform / value) / log(uniform / best). To halve the pulls then adds the same score at any level. This is
+    `folded`.
     """
+    return folded(unfolded(task, value))
+
+
+def unfolded(task: BenchmarkTask, value: Floats | float) -> Floats:
+    """The same without ends."""
     x = np.asarray(value, np.float64)
     if task.fixed_confidence:
-        found = np.log(task.uniform / np.maximum(x, 1e-9)) / math.log(task.uniform / task.best)
-    else:
-        found = (x - task.uniform) / (task.best - task.uniform)
-    return folded(found) if RULES[task.version].folded else np.asarray(found)
+        return np.asarray(np.log(task.uniform / np.maximum(x, 1e-9)) / math.log(task.uniform / task.best))
+    return np.asarray((x - task.uniform) / (task.best - task.uniform))
 
 
 def folded(scores: Floats) -> Floats:

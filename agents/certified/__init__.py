@@ -3,16 +3,13 @@
 `class Own(Algorithm, certified=True)` with a sampling rule of one's own is such an agent, see docs/own-agent.md.
 """
 
-import importlib
-from typing import Any
+from typing import NoReturn
 
+from ..core.former import refuse
 from .policy import CertifiedAlgorithm, closest, held, lacking
 
 __all__ = ["CertifiedAlgorithm", "closest", "held", "lacking"]
 
 
-def __getattr__(name: str) -> Any:
-    """The names of the form of 0.2.0."""
-    if name in ("CertifiedPolicy", "sampling_rule"):
-        return getattr(importlib.import_module("agents.earlier"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def __getattr__(name: str) -> NoReturn:
+    refuse(__name__, name)

@@ -14,11 +14,10 @@ from bandit_envs.kernels import call_routine, choice, number, part, view
 from bandit_envs.simulation import Quiet
 from bandit_envs.stopping import BOUNDED, Certifier
 
-from ..control.differences import CONTROLLED, comparison_of
 from ..core import stopping
 from ..core.agent import FLOAT, INT, Bools, Floats, Ints, Observation, Problems, unfit
 from ..core.algorithm import Algorithm, per_episode, setting, struct_of
-from ..core.confidence import certified_scale_of, delta_of
+from ..core.confidence import certified_scale_of, comparison_of, delta_of
 from ..core.stopping import Certificate, for_many, moments_of, next_look
 from .alternatives import ALL_GOOD, CONTROL, LOCAL, MEANS, PULLS, TOP_K, TWINS, Alone, Alternative, Sides
 from .desk import DESK, Table, routine_of
@@ -284,7 +283,7 @@ class CertifiedAlgorithm(Algorithm):
         if self.problem.answer_size is not None:
             k, epsilon = int(own[-2]), own[-1]
             return Sides(TOP_K, distribution, k, 1.0, -epsilon, none, 1.0, 0.0, none, 1.0, 0.0, v, into, out)
-        if self.task.problem in CONTROLLED:
+        if type(self.problem).evidence_routine is BetterThanControl.evidence_routine:
             (c, a, b, _), near = comparison_of(self), self.problem.tolerance
             given = CONTROL, distribution, c, a, b - near, none, 1.0 / a, -(b + near) / a, none
             return Sides(*given, a, b, v, into, out)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,11 +9,10 @@ from tyro.conf import Positional, arg
 
 import agents
 
-from .options import Command, Word, note
+from .options import Command, note
 
 
-@dataclass(frozen=True, kw_only=True)
-class Compare(Command):
+class Compare(Command, of="compare_logs logs_table"):
     """Compare logs of evaluation harnesses on the same items; look as often as you like, and stop when you like.
 
     Examples:
@@ -23,34 +21,15 @@ class Compare(Command):
     """
 
     logs: Positional[Annotated[tuple[str, ...], arg(metavar="[NAME=]PATH [[NAME=]PATH ...]")]]
-    """Logs of Inspect, lm-evaluation-harness (samples_*.jsonl) or promptfoo, folders of them, or tables with --item and
-    --value. What is a file is a path, also where it has a "="."""
-    control: Word = None
-    """The log that the others are compared with; left out: of three or more the best."""
-    delta: float = 0.05
-    """1 less the level of the intervals, together."""
-    item: Word = None
-    """Of tables, the column of the items' names; else another field that names items, as testIdx of promptfoo."""
-    value: Word = None
-    """Of tables, the column of the scores; else a metric, a scorer, or "score" of promptfoo."""
-    filter: Word = None
-    """Of lm-evaluation-harness, which filter counts."""
     range: tuple[float, float] = (0.0, 1.0)
-    """The lowest and the highest score."""
-    sep: Word = None
-    r"""Of CSV, what stands between cells, as ";" or "\t"."""
-    sheet: Word = None
-    """Of an Excel file with several sheets, the name or the number of one, from 1."""
 
     def run(self) -> None:
-        """Print a sentence for each comparison, and a table of the counts."""
         names, paths = zip(*map(_named, self.logs), strict=True)
         if any(names) and (len({*names}) < len(names) or not all(names)):
             what = "all logs have names, or none has" if "" in names else "two logs have the same name"
             raise ValueError(f"{what}, in {' '.join(self.logs):.200}")
-        options = {name: x for name, x in vars(self).items() if name not in ("logs", "debug")}
         logs: Any = dict(zip(names, paths, strict=True)) if any(names) else paths
-        found = agents.compare_logs(logs, **options)
+        found = agents.compare_logs(**self.handed("compare_logs", "logs_table") | {"logs": logs})
         note(found.attrs["read"])
         print("\n".join(found["sentence"]) + "\n")
         print(found.iloc[:, :-1].dropna(axis="columns").to_string(index=False, float_format="{:.4g}".format))

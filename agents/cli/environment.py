@@ -9,8 +9,8 @@ from __future__ import annotations
 import contextlib
 import inspect
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, field
 from typing import Annotated, Any, Generic, NamedTuple, TypedDict, TypeVar
 
 from tyro.conf import OmitArgPrefixes, arg
@@ -19,13 +19,13 @@ from bandit_envs import PROBLEMS, Problem
 from bandit_envs.instances import number_in
 
 from ..evaluation.environment import DOTTED, environment_id, importable
-from .options import TABLE, Command, Count, Flag, Json, Number, Prices, TableOptions, Word, Words, from_json, prices_in
+from .options import TABLE, Command, Prices, TableOptions, from_json, prices_in
+from .signatures import SHOWN
 
 Options = TypeVar("Options", bound=Mapping[str, Any])
 
 NAMED = re.compile(rf"{DOTTED}:[\w./-]+")  # "module:Class", or "module:id" with an id of Gymnasium
 OF_DATA = {"shared": "shared", "range": "support", "value": "values", **{name: name for name in TABLE}}
-WRITTEN = {float: "X", int: "N", str: "WORD", bool: None}  # how the values of these types are shown in the help
 
 
 def import_problems(words: Iterable[str]) -> None:
@@ -39,51 +39,30 @@ def import_problems(words: Iterable[str]) -> None:
                 environment_id(word)
 
 
-@dataclass(frozen=True, kw_only=True)
-class EnvironmentOptions(TableOptions):
-    """What is not given is as the instance's source has it, else the default of the environment."""
+class EnvironmentOptions(
+    TableOptions,
+    of="resolve",
+    also="PureExplorationEnv from_table",
+    without="problem actions observation",
+    named={"range": "support", "value": "values"},
+    optional=True,
+):
+    """What is not given is as the instance's source has it, else the default of the environment.
 
-    instance: Json = None
-    """A name (see `bandit-envs list instances`), possibly with parameters as in "sampler(arms=20)", or an instance in
-    JSON form."""
+    `bandit-envs list instances` shows the names of instances. --cost is given once for each price.
+    """
+
     data: Annotated[str | None, arg(metavar="FILE")] = None
     """A table of measurements, as CSV or Excel, in place of an instance. With columns name (or arm) and value it is
     long: a measurement in each row. With neither it is wide: a column for each arm, whose name is the head. With one
     of them alone it is refused. For other columns, --instance "table(path='FILE', arm='COLUMN', value='COLUMN')", or
     "table(path='FILE', wide=True)"."""
-    shared: Flag = None
-    """All arms meet the same rows of the table --data, each once, in one random order."""
+    shared: bool | None = None
     range: Annotated[tuple[float, float] | None, arg(metavar="LOW HIGH", help_behavior_hint="")] = None
-    """Lowest and highest possible value in the table --data, as of the planned session; else of its values."""
-    value: Words = None
-    """Of a table --data with a measurement in each row, the column of the value, or those of several metrics."""
-    budget: Count = None
-    """Pulls per episode."""
-    delta: Number = None
-    """Allowed error probability, for agents that stop by themselves."""
-    max_pulls: Count = None
-    """Safety cap: episodes that reach it are truncated."""
-    pull_cost: Number = None
-    """Price of a pull, in units of the score."""
+    value: Sequence[str] | None = None
+    instance: Annotated[str | None, arg(metavar="JSON", help_behavior_hint="")] = None
     cost: Prices = ()
-    """Prices of a pull: the budget is money; "row": of a table, whose rows cost 1 each. Given once for each price."""
-    reward: Word = None
-    """What is paid: the score at the end, 1 if it is correct, or the gain of each pull: score, correct or gain."""
-    shuffle_arms: Flag = None
-    """Put the arms in a random order in each episode, as instances do by themselves whose order shows which arms are
-    best."""
-    pull: Word = None
-    """What a pull samples: an arm, or one coordinate of an arm of several dimensions."""
-    stop: Flag = None
-    """Whether there is an action that stops; without it a budget is needed."""
-    ranked: Flag = None
-    """Show the arms, and name them in actions, in the order of certainty."""
-    salt: Count = None
-    """Another one gives other public seeds, from which agents draw at random, on the same episodes."""
     batch: Annotated[int | None, arg(name="results-batch", metavar="N", help_behavior_hint="")] = None
-    """Results are shown when so many pulls have been asked."""
-    delay: Word = None
-    """Results are shown after so many further pulls, a number, or drawn, as "exponential(8)"."""
 
     def env_kwargs(self) -> dict[str, object]:
         """Keyword arguments of the environment: those that were given."""
@@ -128,11 +107,11 @@ def problem_options() -> dict[str, ProblemOption]:
 
 
 def _kind(problem: type[Problem], parameter: str) -> type | None:
-    """The type of a parameter by its annotation, if it is one of those that `WRITTEN` has."""
+    """The type of a parameter by its annotation, if it is a plain one."""
     annotation = inspect.signature(problem).parameters[parameter].annotation
     name = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
     name = "str" if "str" in name.split(" | ") else name  # "int | str": the problem reads numbers by itself
-    return next((kind for kind in WRITTEN if kind.__name__ == name), None)
+    return next((kind for kind in (float, int, str, bool) if kind.__name__ == name), None)
 
 
 def parameters_of(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -145,13 +124,12 @@ def problem_options_type(taken: Iterable[str]) -> object:
     """The type of a dict of the options that problems bring; one whose name is `taken` becomes `--problem-<name>`."""
     fields: dict[str, object] = {}
     for name, (kind, text) in problem_options().items():
-        metavar, shown = WRITTEN[kind] if kind else "JSON", f"problem-{name}" if name in taken else None
+        metavar, shown = SHOWN[kind.__name__][1] if kind else "JSON", f"problem-{name}" if name in taken else None
         fields[name] = Annotated[kind or str, arg(name=shown, metavar=metavar, help=text, help_behavior_hint="")]
     make: Any = TypedDict
     return make("ProblemOptions", fields, total=False)
 
 
-@dataclass(frozen=True, kw_only=True)
 class EnvironmentCommand(Command, Generic[Options]):
     """A subcommand that takes an environment."""
 

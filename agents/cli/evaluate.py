@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,12 +17,19 @@ from ..evaluation.plan import OF_MODELS, check_delta
 from ..evaluation.report import report
 from ..registry import AGENTS, LEARNED, recipe_of
 from .environment import EnvironmentCommand, Options
-from .options import Address, Count, Counts, Numbers, Place, Switch, Word, Words, note, refuse_to_overwrite
+from .options import note, refuse_to_overwrite
 
 
-@dataclass(frozen=True)
-class Evaluate(EnvironmentCommand[Options]):
+class Evaluate(
+    EnvironmentCommand[Options],
+    of="evaluate",
+    also="comparison plot",
+    without="env_kwargs deterministic",
+    named={"figure": "path"},
+):
     r"""Run agents on the same episodes of an environment; print their results, and compare them in pairs.
+
+    Without --agents all play that can, but no networks.
 
     Examples:
       bandit-envs evaluate Threshold --instance tao2019-1 --agents lsa apt uniform --at 200 500 1000
@@ -35,52 +41,20 @@ class Evaluate(EnvironmentCommand[Options]):
     """
 
     env_id: Positional[Annotated[str, arg(metavar="ENVIRONMENT")]]
-    """A name (see `bandit-envs list environments`), as Threshold, or module:Class."""
-    agents: Words = None
-    """Names (see `bandit-envs list agents`), "module:Class(alpha=2)", and paths of saved models. Left
-    out: all that can run, but no networks."""
-    episodes: Annotated[int, arg(metavar="N")] = 1000
-    """Episodes, the same for all agents."""
-    seed: Annotated[int, arg(metavar="N")] = 0
-    """Root seed: the same seed gives the same numbers."""
-    at: Counts = None
-    """Numbers of pulls at which the answer is scored too; not together with --budgets."""
-    budgets: Counts = None
-    """Several budgets, one run for each; not together with --at."""
-    deltas: Numbers = None
-    """Several deltas, one run for each, of agents that stop by themselves; without --delta, --at and --budgets."""
-    batch: Count = None
-    """Episodes side by side; the result does not depend on it."""
-    jobs: Annotated[int, arg(metavar="N")] = 1
-    """Blocks of episodes at the same time, -1 for as many as there are cores; the result does not depend on it."""
-    rows: Annotated[str, arg(metavar="all|none")] = "all"
-    """none: keep counts, sums and histograms only, whose size does not grow with the number of episodes."""
+    agents: Sequence[str] | None = None
+    episodes: int = 1000
     precision: Annotated[str | None, arg(metavar="X|NAME=X|verdict", help_behavior_hint="")] = None
-    """End before --episodes once all agents have it: half of the width of the interval of the error rate, or of the
-    metric NAME; or a verdict on delta."""
-    stochastic: Switch = False
+    stochastic: bool = False
     """Saved models draw their actions from their policy, instead of taking the most probable one."""
-    metric: Word = None
-    """What is shown, compared and drawn: error_rate, score, total_pulls, or a metric of the problem. Left out: the
-    score; where there is a delta, the error rate, or the pulls of agents that stop by themselves."""
-    reference: Word = None
-    """The agent that the others are compared with; left out: the first."""
-    out: Address = None
-    """Folder, or address as s3://bucket/folder, for blocks of episodes and tables. The same command goes on where it
-    was killed."""
+    metric: str | None = None
+    reference: str | None = None
     shard: Annotated[str | None, arg(metavar="I/N", help_behavior_hint="")] = None
-    """Make only part I of N of the blocks, for --out; slurm: the part of this task of a job array of SLURM."""
-    figure: Place = None
-    """File for a figure: .png, .svg or .pdf."""
-    force: Switch = False
+    figure: str | Path | None = None
+    force: bool = False
     """Overwrite what is in the folder."""
-    trust: Switch = False
-    """Load models (.zip) that others than this package have written, too: loading one runs the code of its maker."""
-    progress: Switch = True
-    """Nothing on how far the run is, and no note that kernels are compiled."""
+    progress: bool = True
 
     def run(self) -> None:
-        """Check all that can be checked, run the agents, print and write the results."""
         from ..evaluation import plots, storage
         from ..evaluation.rows import check_metric
 
@@ -104,9 +78,8 @@ class Evaluate(EnvironmentCommand[Options]):
         names = _all_that_can_run(solved, env, self.deltas is not None) if self.agents is None else list(self.agents)
         if self.reference is not None and self.reference not in names:
             raise ValueError(f"--reference must be one of the agents {', '.join(names)}, got {self.reference!r}")
-        how = {name: x for name, x in vars(self).items() if name in inspect.signature(agents.evaluate).parameters}
-        how |= {"agents": names, "precision": _precision(self.precision), "deterministic": not self.stochastic}
-        result = agents.evaluate(**how, env_kwargs=kwargs)
+        how = self.handed("evaluate") | {"agents": names, "precision": _precision(self.precision)}
+        result = agents.evaluate(**how, env_kwargs=kwargs, deterministic=not self.stochastic)
         if self.out is not None and (missing := storage.lacking(self.out)):
             print(f"this part is done; {missing} blocks of other parts are not in {self.out} yet")
             return
@@ -119,8 +92,7 @@ class Evaluate(EnvironmentCommand[Options]):
             print(f"\nwrote {' and '.join(map(str, written))}")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Record(EnvironmentCommand[Options]):
+class Record(EnvironmentCommand[Options], of="record", also="evaluate", without="env_kwargs deterministic problem"):
     """Write down every pull of an agent, with the true means and the right answers.
 
     Examples:
@@ -128,25 +100,14 @@ class Record(EnvironmentCommand[Options]):
     """
 
     agent: Positional[Annotated[str, arg(metavar="AGENT")]]
-    """Its name (see `bandit-envs list agents`), "module:Class(alpha=2)", or the path of a saved model."""
     env_id: Positional[Annotated[str, arg(metavar="ENVIRONMENT")]]
-    """A name (see `bandit-envs list environments`), as Threshold, or module:Class."""
-    episodes: Annotated[int, arg(metavar="N")]
-    """How many; they are those of `evaluate`."""
     out: Annotated[str, arg(metavar="PATH")]
-    """File, .npz; or minari:NAME, a dataset of Minari, as minari:lsa-v0."""
-    seed: Annotated[int, arg(metavar="N")] = 0
-    """Root seed: the same seed gives the same numbers."""
-    force: Switch = False
+    force: bool = False
     """Overwrite the file."""
-    trust: Switch = False
-    """Load a model (.zip) that others than this package have written, too: loading one runs the code of its maker."""
 
     def run(self) -> None:
-        """Write the file."""
         refuse_to_overwrite([Path(self.out)], self.force)
-        how: dict[str, Any] = {name: getattr(self, name) for name in ("episodes", "out", "seed", "trust")}
-        kept = agents.record(self.agent, self.env_id, env_kwargs=self.env_kwargs(), **how)
+        kept = agents.record(**self.handed("record") | {"problem": self.env_id, "env_kwargs": self.env_kwargs()})
         print(f"wrote {self.out}: {self.episodes:,} episodes, mean score {kept['score'].mean():.4f}")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import shutil
 from collections.abc import Collection
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -18,11 +17,10 @@ from ..evaluation.report import table
 from ..registry import AGENTS, ALIASES, recipe_of
 from .options import Command, note
 
-Names = Literal["environments", "instances", "distributions", "agents", "promises", "laws"]
+Names = Literal["environments", "instances", "distributions", "agents", "promises"]
 Shown = Annotated[Names | None, arg(help_behavior_hint="")]
 
 
-@dataclass(frozen=True)
 class List(Command):
     """Show what there is: environments, instances, distributions, agents; installed packages come last.
 
@@ -37,14 +35,14 @@ class List(Command):
     """What to show; all if left out."""
 
     def run(self) -> None:
-        """Print the tables."""
         if self.what == "promises":
             print((Path(__file__).parents[1] / "promises.md").read_text(encoding="utf-8"))
             return
         width = shutil.get_terminal_size((120, 24)).columns
         tables = {"environments": _environments, "instances": _instances, "distributions": _arms, "agents": _agents}
-        what = "distributions" if self.what == "laws" else self.what  # its old name
-        print("\n\n".join(table(*tables[name](), width=width) for name in (tables if what is None else (what,))))
+        print(
+            "\n\n".join(table(*tables[name](), width=width) for name in (tables if self.what is None else (self.what,)))
+        )
 
 
 Table = tuple[list[str], list[list[str]]]  # heads and rows

@@ -10,28 +10,18 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
-from tyro.conf import FlagCreatePairsOff, UseAppendAction, arg
+from tyro.conf import UseAppendAction, arg
 
 from bandit_envs.instances import SAID, number_in
 
+from .signatures import Documented
+
 PLAIN = re.compile(r"[+-]?(\d+\.|\.\d+)([eE][+-]?\d+)?")  # numbers that JSON does not know
-# Options that may be left out; `help_behavior_hint=""` keeps "(default: None)" out of the help.
-Number = Annotated[float | None, arg(metavar="X", help_behavior_hint="")]
-Count = Annotated[int | None, arg(metavar="N", help_behavior_hint="")]
-Numbers = Annotated[tuple[float, ...] | None, arg(metavar="X [X ...]", help_behavior_hint="")]
-Counts = Annotated[tuple[int, ...] | None, arg(metavar="N [N ...]", help_behavior_hint="")]
-Flag = Annotated[bool | None, arg(help_behavior_hint="")]
-Word = Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")]
-Words = Annotated[tuple[str, ...] | None, arg(metavar="NAME [NAME ...]", help_behavior_hint="")]
-Json = Annotated[str | None, arg(metavar="JSON", help_behavior_hint="")]
-Address = Annotated[str | None, arg(metavar="PATH", help_behavior_hint="")]
-Place = Annotated[Path | None, arg(metavar="PATH", help_behavior_hint="")]
 Prices = UseAppendAction[Annotated[tuple[str, ...], arg(metavar="PRICE | NAME=PRICE | row", help_behavior_hint="")]]
-Switch = FlagCreatePairsOff[Annotated[bool, arg(help_behavior_hint="")]]
 
 
 def prices_in(words: Sequence[str]) -> Any:
@@ -43,40 +33,19 @@ def prices_in(words: Sequence[str]) -> Any:
     return found if pairs[0][1] else [*found.values()]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Command(ABC):
+class Command(Documented, ABC):
     """A subcommand."""
 
-    debug: Switch = False
+    debug: bool = False
     """Show the traceback of an error."""
 
     @abstractmethod
-    def run(self) -> None:
-        """Do the work and print the result."""
+    def run(self) -> int | None:
+        """Do the work and print the result; returns the code to exit with, None: 0."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class TableOptions:
+class TableOptions(Documented, of="measurements", without="table arm value binary"):
     """How a table in a file is read, where that is not recognised."""
-
-    index: Word = None
-    """Of a table with a column for each arm, the column of names of rows, which is no arm."""
-    wide: Flag = None
-    """The table has a column for each arm, and no other one, even where its columns are called name, value or total."""
-    item: Word = None
-    """Of a table with a measurement in each row, the column of its item or row, where it is not called item."""
-    sep: Word = None
-    r"""Of CSV, what stands between cells, as ";" or "\t"."""
-    decimal: Word = None
-    """The mark of decimals, a point or a comma."""
-    sheet: Word = None
-    """Of an Excel file with several sheets, the name or the number of one, from 1."""
-    layout: Word = None
-    """Of a plate with wells A1, A2, .., the file or the sheet with the names in their wells."""
-    n: Word = None
-    """Of a table of counts, the column of how many measurements a row is: n, visitors, users and the like."""
-    successes: Word = None
-    """The column of how many of them were 1: successes, conversions and the like; never more than one of a person."""
 
 
 TABLE = tuple(one.name for one in fields(TableOptions))

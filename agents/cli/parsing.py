@@ -23,6 +23,7 @@ from .benchmark import Benchmark
 from .compare import Compare
 from .environment import EnvironmentCommand, EnvironmentOptions, import_problems, problem_options_type
 from .evaluate import Evaluate, Record
+from .gate import Gate
 from .list import List
 from .options import Command, readings_noted
 from .pictures import Plot, Race, Report, Watch
@@ -43,6 +44,7 @@ COMMANDS: dict[str, type[Command]] = {
     "reproduce": Reproduce,
     "session": Session,
     "ab-test": ABTest,
+    "gate": Gate,
     "compare": Compare,
 }
 
@@ -111,7 +113,7 @@ def _current_folder() -> Iterator[None]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command line; returns the code to exit with: 0, 2 after an error, 130 after Ctrl-C.
+    """Run a command line; returns the code to exit with: that of the command, 2 after an error, 130 after Ctrl-C.
 
     Modules of the current folder can be named: "mine:Mine" is the class `Mine` of `mine.py`.
     """
@@ -136,7 +138,7 @@ def _run(argv: Sequence[str] | None) -> int:
         return int(end.code or 0)
     try:
         with compilation_noted(getattr(command, "progress", True)), readings_noted():
-            command.run()
+            code = command.run()
     except BrokenPipeError:
         raise
     except Exception as error:
@@ -151,4 +153,4 @@ def _run(argv: Sequence[str] | None) -> int:
     except KeyboardInterrupt as error:
         print(": ".join(["bandit-envs: interrupted", *map(str, error.args)]), file=sys.stderr)
         return 130
-    return 0
+    return code or 0

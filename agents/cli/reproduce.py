@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated
 
 from tyro.conf import Positional, arg
 
-from .options import Command, Count, Place, Switch, note
+from .options import Command, note
 
 
-@dataclass(frozen=True)
-class Reproduce(Command):
+class Reproduce(Command, of="reproduce"):
     """Run a figure of a paper, or all of a paper's; print a verdict on everything that the paper claims of it.
 
     With --out each block of episodes is kept in the folder, and not run again: a run that was killed goes on where it
@@ -24,36 +23,19 @@ class Reproduce(Command):
     """
 
     figure: Positional[Annotated[str, arg(metavar="FIGURE")]]
-    """Its name, as tao2019-figure-1; or a paper's, as tao2019, for all of its figures."""
-    episodes: Count = None
-    """Runs per point; left out: as many as the paper's."""
-    panels: Annotated[tuple[str, ...] | None, arg(metavar="TITLE [TITLE ...]", help_behavior_hint="")] = None
-    """Panels to run; left out: all."""
-    seed: Annotated[int, arg(metavar="N")] = 0
-    """Root seed."""
-    jobs: Annotated[int, arg(metavar="N")] = 1
-    """Parts of the episodes that run at the same time, -1 for as many as there are cores."""
-    out: Place = None
-    """Folder for evaluations, tables (.csv, .md) and the figure (.png, .svg); of a paper, a folder for each figure in
-    it. The same command goes on with what is there."""
-    docs: Place = None
+    docs: str | Path | None = None
     """Folder of the documentation, whose pages of the figure are written again."""
-    force: Switch = False
-    """Write into a folder that holds something else."""
-    progress: Switch = True
-    """Nothing on how far the run is."""
+    progress: bool = True
 
     def run(self) -> None:
-        """Run the panels, write the results, print the verdicts on all claims."""
         from .. import figures
         from ..figures.pages import check_docs, claims_for_terminal
 
         if self.docs is not None:
-            check_docs(self.docs)
+            check_docs(Path(self.docs))
             if self.panels is not None:
                 raise ValueError("--docs shows whole figures: leave out --panels")
-        how: dict[str, Any] = {"episodes": self.episodes, "seed": self.seed, "progress": self.progress}
-        how |= {"jobs": self.jobs, "out": self.out, "force": self.force}
+        how = {name: value for name, value in self.handed("reproduce").items() if name not in ("figure", "panels")}
         if self.figure in figures.PAPERS:
             if self.panels is not None:
                 raise ValueError(f"{self.figure} has several figures: name one of them to choose its --panels")
@@ -68,4 +50,4 @@ class Reproduce(Command):
             print(f"\nwrote {self.out}")
         if self.docs is not None:
             for result in done:
-                print(f"wrote {result.save_docs(self.docs)}")
+                print(f"wrote {result.save_docs(Path(self.docs))}")

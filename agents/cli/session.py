@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import field
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal
 
@@ -17,27 +18,12 @@ from bandit_envs.instances import number_in
 from ..core.files import write_alone
 from ..evaluation.report import table
 from ..session.page import serve
-from ..session.session import Ask as Asked
+from ..session.questions import Ask as Asked
 from ..session.setup import FACTS, suggested, task_from_facts
 from ..session.tables import for_spreadsheets
 from ..session.wishes import WISHES
 from .environment import Options, parameters_of
-from .options import (
-    TABLE,
-    Command,
-    Count,
-    Number,
-    Place,
-    Prices,
-    Switch,
-    TableOptions,
-    Word,
-    Words,
-    note,
-    noted,
-    prices_in,
-    refuse_to_overwrite,
-)
+from .options import Command, Prices, TableOptions, note, noted, prices_in, refuse_to_overwrite
 from .session_words import (
     TOLD,
     arms_of,
@@ -52,20 +38,14 @@ from .session_words import (
     undone,
     wells_of,
 )
-
-File = Positional[Annotated[str, arg(metavar="FILE")]]
-Who = Annotated[str | None, arg(metavar="NAME", help_behavior_hint="", help="Who does this, for the history.")]
-Column = Annotated[str | None, arg(metavar="COLUMN", help_behavior_hint="")]
+from .signatures import Documented
 
 
-@dataclass(frozen=True, kw_only=True)
-class Action:
+class Action(Documented, also="Session", named={"file": "store"}):
     """What is done with a session."""
 
-    file: File
-    """Where the session is kept: a path, or another address of SQLAlchemy."""
-    trust: Switch = False
-    """Import the modules, or load the saved model, that the session names: their makers may run any code."""
+    file: Positional[Annotated[str, arg(metavar="FILE")]]
+    trust: bool = False
 
     def run(self) -> None:
         """Open the session, and do it."""
@@ -76,68 +56,23 @@ class Action:
         """Do it, and print the result."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class New(Action, Generic[Options]):
-    """Begin a session; what is not given is asked for, at a terminal."""
+class New(Action, Generic[Options], of="task_from_facts", also="Session", without="facts max_pulls"):
+    """Begin a session; what is not given is asked for, at a terminal.
 
-    problem: Word = None
-    """What is asked, see `bandit-envs list environments`: Threshold, AllGood, TopK, BestArm, BetterThanControl,
-    Feasible, or module:Class."""
+    --arms and --items may also be a text file with a name in each line. Left out, --agent goes with the problem.
+    """
+
     arms: Annotated[tuple[str, ...], arg(metavar="N | NAME [NAME ...] | FILE", help_behavior_hint="")] = ()
-    """How many arms there are, or their names, or a text file with a name in each line."""
     items: Annotated[tuple[str, ...], arg(metavar="N | FILE", help_behavior_hint="")] = ()
-    """All arms are measured on the same rows of a table, each once: how many, or a text file with a name in each
-    line."""
     range: Annotated[tuple[float, float] | None, arg(metavar="LOW HIGH", help_behavior_hint="")] = None
-    """The lowest and the highest value that a measurement can have."""
-    sigma: Number = None
-    """The standard deviation of the noise of a measurement."""
-    binary: Switch = False
-    """A measurement is 0 or 1."""
-    dimensions: Count = None
-    """How many numbers a measurement is, where that is not 1."""
-    budget: Count = None
-    """How many measurements there may be, or, with --cost, how much money."""
     cost: Prices = ()
-    """Prices of a measurement, as --cost gpt=20 (1 of others), or "row": rows of a table cost 1 each."""
-    hint: Word = None
-    """Of BestArm with --items: a table of the same arms on other rows, by which bets are made until results differ."""
-    judge: Word = None
-    """With --items: a table of cheap scores of all arms on all items, as of a grader; good ones save measurements."""
-    judge_slope: Number = None
-    """How much of a judge's score is taken off a score, above 0, at most 1; left out: 0.5."""
-    delta: Number = None
-    """Allowed error probability, for agents that stop by themselves."""
-    reserve: Number = None
-    """The part of delta, from 0 to 1, that is kept for arms that are added, or whose rivals are withdrawn, later."""
-    minimize: Switch = False
-    """A lower value is better; of Threshold, arms with a mean of the threshold at most are wanted."""
-    independent: Switch = False
-    """The numbers of a measurement, where there are several, are known not to depend on each other."""
+    hint: str | None = None
+    judge: str | None = None
     order: Literal["asked", "arrival"] = "asked"
-    """Results count as they were asked for, or as they come: then none may be late because of its value."""
-    agent: Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")] = None
-    """Which agent decides; left out: one that goes with the problem."""
-    title: Word = None
-    """What the experiment is about, for the page."""
-    unit: Word = None
-    """The unit of a measurement, for the page."""
-    noun: Word = None
-    """What an arm is called on the page, as "compound"."""
-    plate: Count = None
-    """How many wells a plate has: questions fill plates in the order of asking."""
-    per_plate: Count = None
-    """How many wells of a plate an arm may have."""
+    agent: str | None = None
     controls: Annotated[tuple[str, ...], arg(metavar="NAME=WELLS [NAME=WELLS ...]", help_behavior_hint="")] = ()
-    """Wells that an arm has of each plate, how many, or a share below 1."""
-    raters: Annotated[tuple[str, ...], arg(metavar="NAME [NAME ...]", help_behavior_hint="")] = ()
-    """Who may ask: each measures an arm once, or --repeats times."""
-    repeats: Count = None
-    """How often a person may measure an arm."""
+    raters: Sequence[str] | None = None
     blocks: Literal["plate", "day", "rater"] | None = None
-    """All arms are measured in each block, so that the effect of a plate, a day, or a rater drops out."""
-    blind: Switch = False
-    """Questions have codes, in place of the names of arms."""
     parameters: OmitArgPrefixes[Options] = field(default_factory=dict)  # type: ignore[assignment]
     """Those of the problem."""
 
@@ -172,60 +107,50 @@ class New(Action, Generic[Options]):
         """The facts that the options give."""
         own = {name: getattr(self, name) for name in (*FACTS, *WISHES) if hasattr(self, name)}
         own |= {name: getattr(self, name) or None for name in ("binary", "independent", "minimize", "blind")}
-        own |= {"arms": arms_of(self.arms), "raters": list(self.raters) or None, "cost": prices_in(self.cost)}
+        own |= {"arms": arms_of(self.arms), "raters": list(self.raters or ()) or None, "cost": prices_in(self.cost)}
         own["items"], own["controls"] = arms_of(self.items, "--items"), wells_of(self.controls)
         return parameters_of(self.parameters) | {name: value for name, value in own.items() if value is not None}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Plan(New[Options]):
-    """Say how many measurements a session will take, by playing it many times; nothing is begun."""
+class Plan(
+    New[Options],
+    of="rehearse",
+    also="Rehearsal.plot",
+    without="facts prior seconds advise progress compiles",
+    named={"plot": "path"},
+):
+    """Say how many measurements a session will take, by playing it many times; nothing is begun.
+
+    FILE is a session: without further facts, how many more measurements it will take. With facts it is a pilot study,
+    in which arms go by their names; or a table of its results, .csv or .parquet.
+    """
 
     file: Positional[Annotated[str | None, arg(metavar="FILE", help_behavior_hint="")]] = None  # type: ignore[assignment]
-    """A session: without further facts, how many more measurements it will take. With facts: a pilot study, in which
-    arms go by their names; or a table of its results, .csv or .parquet."""
-    agents: Words = None
-    """Agents to compare; left out: --agent, or two that suit the facts."""
-    low: Number = None
+    agents: Sequence[str] | None = None
+    low: float | None = None
     """Means are believed to lie between --low and --high."""
-    high: Number = None
-    mean: Number = None
+    high: float | None = None
+    mean: float | None = None
     """Means are believed to lie around this one, by --spread."""
-    spread: Number = None
-    noise: Number = None
+    spread: float | None = None
+    noise: float | None = None
     """The standard deviation of results of one arm, as it is believed to be."""
-    batch: Count = None
-    """How many measurements are made together; left out: a plate without its controls, or 1."""
-    workers: Annotated[int, arg(metavar="N")] = 1
-    """How many people, or machines, measure at the same time."""
-    hours: Number = None
-    """That a measurement takes or, with --batch, a batch."""
-    at: Count = None
-    """A number of measurements after which answers are scored."""
-    episodes: Annotated[int, arg(metavar="N")] = 200
-    """How often the session is played, for each agent."""
-    seed: Annotated[int, arg(metavar="N")] = 0
-    """Of what is drawn in it."""
-    plot: Place = None
-    """File for a figure: .png, .svg or .pdf."""
+    plot: str | Path | None = None
 
     def run(self) -> None:
         facts, names = self.facts(), ("low", "high", "mean", "spread", "noise")
         guess = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-        how: dict[str, Any] = {
-            name: getattr(self, name) for name in ("batch", "workers", "hours", "at", "episodes", "seed")
-        }
-        given = list(self.agents or ()) or self.agent
+        how = self.handed("rehearse") | {"agents": list(self.agents or ()) or self.agent, "progress": True}
         if self.file is not None and "://" not in self.file and not Path(self.file).exists():
             raise FileNotFoundError(f"there is no {self.file}: leave FILE out to plan by the facts alone")
         with noted():
             if self.file is not None and not facts:
                 with agents.Session(store=self.file, trust=self.trust) as session:
-                    found = agents.rehearse(session, given, prior=guess or None, progress=True, **how)
+                    found = agents.rehearse(session, prior=guess or None, **how)
             else:
                 if guess and self.file is not None:
                     raise ValueError(f"what is believed is said by {self.file} or --{next(iter(guess))}, not by both")
-                found = agents.rehearse(facts, given, prior=guess or self.file, progress=True, **how)
+                found = agents.rehearse(facts, prior=guess or self.file, **how)
         print(re.sub(r"\b(sigma|delta|tolerance|epsilon)=", r"--\1 ", f"{found}\n"))
         heads, rows = ["agent", "measurements", "10 %", "90 %", "batches", "hours"], []
         for row in found.table().to_dict("records"):
@@ -245,46 +170,31 @@ class Plan(New[Options]):
             print(f"figure: {self.plot}")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Ask(Action):
+class Ask(Action, of="Session.ask", without="take_over run"):
     """Ask what to measure next, a line for each measurement."""
 
     n: Annotated[int, arg(aliases=["-n"], metavar="N")] = 1
-    """How many measurements."""
-    who: Who = None
 
     def act(self, session: agents.Session) -> None:
         names, before = session.names, session.pending
-        for arm in (arms := session.ask(self.n, self.who)):
-            what = arm.code or names[arm]
-            print(what if arm.item is None else f"{what}\t{arm.item}")
+        tabled, D = bool(session.task.items), session.task.D
+        if arms := session.ask(self.n, self.who):  # once values stand in its lines, `import` reads this as a table
+            print("\t".join(["name", *["item"] * tabled, *(["value"] if D == 1 else [f"value_{d}" for d in range(D)])]))
+        for arm in arms:
+            print("\t".join([arm.code or names[arm], *[str(arm.item)] * tabled, *[""] * D]))
         if not arms:
             tell_why(session)
         elif before:
             note(f"these were asked for before, and wait for their results too: {asked(session, before)}")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Tell(Action):
+class Tell(Action, of="Session.tell"):
     """Record a result."""
 
     arm: Positional[Annotated[str, arg(metavar="ARM")]]
-    """The arm, by its name or number, or the code of a question."""
     value: Positional[Annotated[tuple[str, ...], arg(metavar="VALUE", help_behavior_hint="")]] = ()
-    """What was measured; several numbers where an arm has several dimensions; left out of a count."""
-    n: Count = None
-    """Of a count, how many measurements, with --successes, or --mean and --sd."""
-    successes: Count = None
-    """How many of them were 1."""
-    mean: Number = None
-    """Their mean."""
-    sd: Number = None
-    """Their standard deviation, with the divisor n - 1."""
-    item: Annotated[str | None, arg(metavar="ITEM", help_behavior_hint="")] = None
-    """Of a table, the row, by its name or number; left out: the row of the oldest question about the arm."""
-    question: Count = None
-    """The number of the question in the history; left out: the oldest one about the arm."""
-    who: Who = None
+    question: int | None = None
+    """The number of the question in the history, where several about the arm are open."""
 
     def act(self, session: agents.Session) -> None:
         try:
@@ -294,30 +204,21 @@ class Tell(Action):
             raise ValueError(f"a measurement is {wanted}") from None
         arm = self.arm if self.question is None else Asked(self.question, session.arm(self.arm), None)
         value = value[0] if value and len(value) == 1 else value
-        session.tell(arm, value, self.who, self.item, n=self.n, successes=self.successes, mean=self.mean, sd=self.sd)
+        session.tell(**self.handed("Session.tell") | {"arm": arm, "value": value})
         print_state(session, owner=not session.wishes.get("blind"))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Import(TableOptions, Action):
+class Import(TableOptions, Action, of="Session.tell_table", also="measurements"):
     """Record the results in a file, as CSV or Excel: all of them or, where one is wrong, none."""
 
     table: Positional[Annotated[Path, arg(metavar="TABLE")]]
-    """With the columns name and value, or others named by --arm and --value, or with a column for each arm."""
-    arm: Column = None
-    """The column of the arms' names, of a table with a measurement in each row."""
-    value: Annotated[tuple[str, ...], arg(metavar="COLUMN [COLUMN ...]", help_behavior_hint="")] = ()
-    """The column of its values; several where a measurement has several dimensions."""
-    who: Who = None
-    again: Switch = False
-    """Record them although the table begins with results that are in the session already."""
+    arm: str | None = None
+    value: Sequence[str] | None = None
 
     def act(self, session: agents.Session) -> None:
-        columns: dict[str, object] = {"arm": self.arm, "value": self.value or None}
-        columns |= {name: getattr(self, name) for name in TABLE}
         was_done = session.done
         try:
-            count = session.tell_table(self.table, **columns, who=self.who, again=self.again)
+            count = session.tell_table(**self.handed("Session.tell_table", "measurements"))
         except ValueError as error:  # the names of its arguments are options here
             text = re.sub(r" \(of an instance[^)]*\)+\"?\)?", "", str(error)).replace("wide=True", "--wide")
             raise ValueError(re.sub(r"\b(arm|value|index|n|successes)=(?![\w'])", r"--\1", text)) from error
@@ -328,7 +229,6 @@ class Import(TableOptions, Action):
         print_state(session, owner=not session.wishes.get("blind"))
 
 
-@dataclass(frozen=True, kw_only=True)
 class Show(Action):
     """Show the arms, the answer, and what waits."""
 
@@ -351,19 +251,19 @@ class Show(Action):
         print(table(heads, rows, right=(1, 2)))
         print_comparison(session.comparison()) if session.compares and len(session) else None
         print("waits: how often the arm has been asked for, and no result has been told yet\n" * bool(session.pending))
-        print_state(session)
-        if session.delta is not None and len(session) and not session.done and (said := forecast(session)):
+        print_state(session, first=False)
+        goes_on = session.delta is not None and len(session) and not session.done
+        if goes_on and (said := forecast(session, file=self.file)):
             print(said)
         print_certainty(session)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Export(Action):
     """Write the history as CSV."""
 
     table: Positional[Annotated[Path | None, arg(metavar="CSV", help_behavior_hint="")]] = None
     """The file to write; left out: it is printed."""
-    force: Switch = False
+    force: bool = False
     """Overwrite the file."""
 
     def act(self, session: agents.Session) -> None:
@@ -376,26 +276,29 @@ class Export(Action):
             print(f"{len(history)} events in {self.table}")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Undo(Action):
+class Undo(Action, of="Session.undo"):
     """Undo a result, or a whole table, as if they had never been; the history keeps a trace."""
 
-    event: Count = None
-    """Its number in the history, or the number of a question that waits; left out: the last result."""
     table: Annotated[Path | None, arg(metavar="TABLE", help_behavior_hint="")] = None
     """Undo all results of this table instead, the one of this name that was imported last."""
+    batch: Literal["all", "open"] | None = None
+    """Undo the whole plate of the event or, without plates, all that was asked for in one call: all questions and
+    results, or open questions alone; without --event that of the last question."""
 
     def act(self, session: agents.Session) -> None:
-        if self.event is not None and self.table is not None:
-            raise ValueError("undo takes --event or --table, not both")
-        if self.table is None:
+        if self.table is not None and (self.event is not None or self.batch is not None):
+            raise ValueError("undo takes --table alone, without --event and --batch")
+        if self.batch is not None:
+            print(f"undone: {session.undo_batch(self.event, results=self.batch == 'all')} questions and results")
+        elif self.table is None:
             print(f"undone: {undone(session, session.undo(self.event))}")
+            if self.event is None and (waits := len(session.pending)) > 1:
+                note(f"{waits} questions wait for results: --batch open gives those of the last plate or call back")
         else:
             print(f"undone: {session.undo_table(self.table)} results from {self.table}")
         print_state(session, owner=not session.wishes.get("blind"))
 
 
-@dataclass(frozen=True, kw_only=True)
 class Add(Action):
     """Add an arm."""
 
@@ -406,7 +309,6 @@ class Add(Action):
         print(f"{session.names[arm]} is one of {len(session.active)} arms")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Withdraw(Action):
     """Withdraw an arm: it is neither asked for nor answered any more."""
 
@@ -418,33 +320,24 @@ class Withdraw(Action):
         print(f"{len(session.active)} arms are left")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Note(Action):
     """Write a remark into the history."""
 
     text: Positional[Annotated[str, arg(metavar="TEXT")]]
-    who: Who = None
+    who: str | None = None
+    """Who writes it, for the history."""
 
     def act(self, session: agents.Session) -> None:
         session.note(self.text, self.who)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Serve(Action):
+class Serve(Action, of="serve", without="session tell"):
     """Show the session as a page in the browser, until interrupted by Ctrl-C."""
-
-    host: Annotated[str, arg(metavar="ADDRESS")] = "127.0.0.1"
-    """Address to listen on; 0.0.0.0 lets other machines in, and the page then has a token in its address."""
-    port: Annotated[int, arg(metavar="N")] = 8765
-    """Port to listen on, up to 65535; 0: any that is free."""
-    token: Word = None
-    """The token of the address, of 12 letters or more, so that links stay; left out: a fresh one."""
 
     def act(self, session: agents.Session) -> None:
         serve(session, self.host, self.port, lambda address: print(address, flush=True), self.token)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Session(Command, Generic[Options]):
     """Run a real experiment: ask what to measure next, tell the result; see the page "Real experiments".
 

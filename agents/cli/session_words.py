@@ -14,8 +14,9 @@ from bandit_envs import PROBLEMS, Problem
 from bandit_envs.problems import BLOCKS
 
 from ..evaluation.report import table
-from ..session.rehearsal import CompilesError, rehearse
-from ..session.session import Ask, Session
+from ..session.questions import Ask
+from ..session.rehearsal import GUESSED, CompilesError, rehearse
+from ..session.session import Session
 from ..session.words import against, leeway, meaning, said
 from .environment import import_problems, problem_options
 from .options import from_json, note
@@ -120,7 +121,7 @@ def tell_why(session: Session) -> None:
     elif not session.pending and {"raters", "repeats"} & set(session.wishes):
         note("this person has measured each arm as often as the session allows")
     else:
-        lost = "; a question whose result never comes is given back: undo FILE --event N"
+        lost = "; a question whose result never comes is given back: undo FILE --event N, or --batch open"
         note(f"nothing more to ask for until these have been told: {asked(session, session.pending)}{lost}")
 
 
@@ -200,7 +201,7 @@ def forecast(facts: Any, agent: str | None = None, file: str = "") -> str:
         return later
     except ValueError:  # such a session cannot be rehearsed
         return getattr(facts, "progress", "")
-    guess = f", by {found.believed}; results of a pilot say more: session plan" if file else ""
+    guess = "; results of a pilot say more: session plan" if found.believed.startswith(GUESSED) else ""
     advice = re.sub(r"\b(sigma|delta|tolerance|epsilon)=", r"--\1 ", f"; {found.advice}" if found.advice else "")
     return f"{found.until()}{guess}{advice}"
 
@@ -215,9 +216,9 @@ def undone(session: Session, number: int) -> str:
     return f"{what} {row.get('code') or row['name']} (event {number}{who})"
 
 
-def print_state(session: Session, owner: bool = True) -> None:
+def print_state(session: Session, owner: bool = True, first: bool = True) -> None:
     """Where a session stands, in a line; without the answer for others than its owner, before it is over."""
-    for sentence in session.contradictions if owner else ():
+    for sentence in session.contradictions if owner and first else ():
         print(sentence)
     left = session.remaining
     rest = ("" if session.money is None else f", money {session.money:g}") + ("" if left is None else f", {left} left")

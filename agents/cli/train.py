@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import textwrap
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,16 +15,16 @@ import agents
 from ..evaluation.environment import environment_id
 from ..evaluation.report import interval, signed_interval, table
 from .environment import EnvironmentCommand, Options
-from .options import Count, Json, Number, Place, Switch, from_json, noted, refuse_to_overwrite
+from .options import from_json, noted, refuse_to_overwrite
 
 WIDEST = 120  # characters of an environment in a table
 
 
-@dataclass(frozen=True)
-class Train(EnvironmentCommand[Options]):
+class Train(EnvironmentCommand[Options], of="train", without="env_kwargs pulls_per_action checkpoints held_out"):
     r"""Train an agent by reinforcement learning, or evolve an index; write the model and its card.
 
     What only one algorithm has is given by --hyperparameters: `population` of evolved, `learning_rate` of the others.
+    Without --out the model is results/ALGORITHM.
 
     Examples:
       bandit-envs train Threshold --seconds 60 --out ppo
@@ -36,39 +35,16 @@ class Train(EnvironmentCommand[Options]):
     """
 
     env_id: Positional[Annotated[str, arg(metavar="ENVIRONMENT")]] = "bandit_envs/Threshold-v0"
-    """A name (see `bandit-envs list environments`), as Threshold, or module:Class."""
-    algorithm: Annotated[str, arg(metavar="NAME")] = "ppo"
-    """ppo, a2c, dqn, maskable-ppo or recurrent-ppo of Stable-Baselines3, or evolved: an index and a small network that
-    corrects it, tuned on what whole episodes lose."""
-    steps: Count = None
-    """Pulls to train for; of evolved, generations."""
-    seconds: Number = None
-    """Time to train for: on the clock, of evolved on the processor."""
-    seed: Annotated[int, arg(metavar="N")] = 0
-    """Root seed."""
-    num_envs: Count = None
-    """Episodes side by side."""
-    seeds: Count = None
-    """Trainings, by this seed and those after it; the best is kept."""
-    mix: Json = None
-    """Environments to learn on side by side: a list of what each adds to the options below."""
+    seeds: int | None = None
     hyperparameters: Annotated[tuple[str, ...], arg(metavar="KEY=VALUE ...", help_behavior_hint="")] = ()
     """Of the algorithm."""
-    resume: Place = None
-    """Go on from this saved model (evolved: card) of the same algorithm and problem, on fresh episodes."""
-    trust: Switch = False
-    """Go on from a file that names module:name, or holds pickles, too: its maker may run any code."""
-    out: Place = None
-    """Path without suffix: the model is OUT.safetensors, its card OUT.json; left out: results/ALGORITHM."""
-    force: Switch = False
-    """Overwrite them."""
-    progress: Switch = True
-    """No lines of progress."""
+    force: bool = False
+    """Overwrite model and card."""
+    progress: bool = True
 
     def run(self) -> None:
-        """Train; print how the agent does beside the reference agents, and where the model is."""
         env_id, kwargs = environment_id(self.env_id), self.env_kwargs()
-        out = Path("results") / self.algorithm if self.out is None else self.out
+        out = Path("results") / self.algorithm if self.out is None else Path(self.out)
         out = out.with_suffix("") if out.suffix in (".safetensors", ".zip") else out
         model, card = (out.with_name(out.name + suffix) for suffix in (".safetensors", ".json"))
         given = dict(_assignment(text) for text in self.hyperparameters)

@@ -16,21 +16,12 @@ from typing import Any, ClassVar
 from bandit_envs import BetterThanControl
 from bandit_envs.kernels import inlined, number
 
-from ..core.agent import LOCAL_PROBLEMS, Agent, Problems, task_of
+from ..core.agent import LOCAL_PROBLEMS, Problems, task_of
 from ..core.algorithm import Algorithm, count_pulls, pull, setting
+from ..core.confidence import comparison_of
 from ..core.index_policy import IndexPolicy
 
 CONTROLLED = Problems(lambda kind: issubclass(kind, BetterThanControl), "a problem with a control")
-
-
-def comparison_of(agent: Agent, share: float | None = None) -> tuple[int, float, float, float]:
-    """The control c, a and b, and the least share of the control, checked, D1. Guardrails are a ValueError."""
-    problem: Any = agent.problem
-    if agent.task.D > 1:
-        raise ValueError(f"{agent.name} takes no guardrails, got {problem.guardrails}: uniform does")
-    usual = 1 / (1 + math.sqrt(agent.task.K - 1))
-    share = usual if share is None else number("control_share", share, 0, 1, below=True)
-    return (problem.kept, *problem.spaces[0], share)
 
 
 @inlined

@@ -23,9 +23,8 @@ from bandit_envs.kernels import number
 
 from ..core.agent import Bools, Ints, Observation
 from ..core.algorithm import Algorithm, pull, setting
-from ..core.confidence import delta_of
+from ..core.confidence import comparison_of, delta_of
 from ..core.phases import budget_for
-from .differences import comparison_of
 
 
 def dunnett_level(m: int, correlation: float, delta: float) -> float:

@@ -24,8 +24,8 @@ import numpy as np
 from bandit_envs.kernels import choice, inlined
 
 from ..core.algorithm import Algorithm, per_arm, pull, scratch, setting
-from ..core.confidence import delta_of, scale_of
-from .differences import CONTROLLED, comparison_of, lacks_control
+from ..core.confidence import comparison_of, delta_of, scale_of
+from .differences import CONTROLLED, lacks_control
 
 
 @inlined

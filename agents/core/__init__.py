@@ -8,17 +8,15 @@ The names below are for authors of agents, beside `Agent`, `Algorithm` and `Inde
 * `IndexState`, the state of an index policy;
 * `delta_of`, `scale_of` and `width_of`, for parameters that stand in for what the task says.
 
-The module `agents.core.trees` finds extremes of many arms quickly. The names of the forms of 0.2.0 are in
-`agents.earlier`, and are found here until 0.4.
+The module `agents.core.trees` finds extremes of many arms quickly.
 """
 
-import importlib
-import warnings
-from typing import Any
+from typing import NoReturn
 
 from .agent import ALL_PROBLEMS, LOCAL_PROBLEMS, Agent, Problems, seen_means, task_of
 from .algorithm import Algorithm, arm_at, count_pulls, parts_of, per_arm, per_episode, planned, pull, scratch, setting
 from .confidence import delta_of, scale_of, width_of
+from .former import refuse
 from .index_policy import IndexPolicy, IndexState
 
 __all__ = [
@@ -27,18 +25,6 @@ __all__ = [
     "seen_means", "setting", "task_of", "width_of",
 ]  # fmt: skip
 
-EARLIER = (  # of `agents.earlier`
-    "BulkPolicy", "PlanPolicy", "PlanState", "RoundPolicy", "RoundState", "Seen", "add", "bulk", "clear", "following",
-)  # fmt: skip
 
-
-def __getattr__(name: str) -> Any:
-    """The names of earlier versions: of forms of agents, and of states, as `RoundMemory`."""
-    now = name.replace("Memory", "State")
-    if name != now and now in (*__all__, *EARLIER):
-        warnings.warn(f"agents.core.{name} is now agents.core.{now}", DeprecationWarning, stacklevel=2)
-    if now in EARLIER:
-        return getattr(importlib.import_module("agents.earlier"), now)
-    if now in __all__:
-        return globals()[now]
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def __getattr__(name: str) -> NoReturn:
+    refuse(__name__, name)

@@ -22,12 +22,11 @@ from numpy.typing import NDArray
 
 from bandit_envs import PROBLEMS, Problem, PureExplorationEnv, PureExplorationVectorEnv, Simulation, Task
 from bandit_envs.envs import tally
-from bandit_envs.kernels import Spelled, choice, integers, jit, mask, spelled
+from bandit_envs.kernels import choice, integers, jit, mask
 from bandit_envs.simulation import Quiet
 
 from . import parameters
 from .closed import ClosedState
-from .spellings import hook_in_both_spellings
 from .statistics import READ, checked, fitted, shapes_of
 from .waiting import PENDING, predicted, put_rows
 
@@ -126,9 +125,9 @@ def shown_to(agent: Any, method: str, observation: Any) -> Any:
     return np.array(observation)
 
 
-def unfit(pulls: NDArray[Any], mean: NDArray[Any], episodes: int, name: str = "mean") -> ValueError:
+def unfit(pulls: NDArray[Any], mean: NDArray[Any], episodes: int) -> ValueError:
     """The error for pulls and means, or others, that do not fit a state of so many episodes."""
-    return ValueError(f"pulls {pulls.shape} and {name} {mean.shape} do not fit a state of {episodes} episodes")
+    return ValueError(f"pulls {pulls.shape} and mean {mean.shape} do not fit a state of {episodes} episodes")
 
 
 @functools.lru_cache(maxsize=64)
@@ -160,7 +159,7 @@ def _explaining(method: Method) -> Method:
     return cast(Method, explained)
 
 
-class Agent(Spelled, ABC):
+class Agent(ABC):
     """A handcrafted policy.
 
     Args:
@@ -219,7 +218,8 @@ class Agent(Spelled, ABC):
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
-        hook_in_both_spellings(cls)
+        if "remember" in vars(cls):
+            raise TypeError(f"the class {cls.__name__} defines remember, which is initial_state since 0.3.0")
         cls._brought = not cls.__module__.startswith("agents.")
         if "recommend" in vars(cls) and not cls._brought:
             cls.recommend = _explaining(cls.recommend)  # type: ignore[method-assign]
@@ -294,7 +294,7 @@ class Agent(Spelled, ABC):
         Raises:
             ValueError: if the task asks something else or has other arms; and as the constructor.
         """
-        known, changed = self._parameters, spelled(changed, parameters.taken(type(self)) or ())
+        known = self._parameters
         if task == self.task and all(name in known and known[name] == value for name, value in changed.items()):
             return self
         differ = [name for name in QUESTION if getattr(task, name) != getattr(self.task, name)]
@@ -313,8 +313,6 @@ class Agent(Spelled, ABC):
     def initial_state(self, observation: Observation) -> Any:
         """The state of a batch of episodes, made from whatever they have seen so far."""
         return len(observation[self._leading[0]])
-
-    remember = initial_state
 
     @abstractmethod
     def choose(self, observation: Observation, state: Any) -> Ints | tuple[Ints, Ints]:

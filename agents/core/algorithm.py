@@ -34,6 +34,7 @@ from bandit_envs import Simulation
 from bandit_envs.kernels import (
     Kernel,
     certain,
+    decided,
     episode_kernel,
     flag,
     fleeting,
@@ -348,7 +349,7 @@ class Form:
         place["Episode"] = self._struct("Episode", dict.fromkeys(names, Any))
         place["Own"] = self._struct("Own", dict.fromkeys([name for name, _ in self.own] or ["none"], Any))
         place |= {"plan_of": plan_of, "following": following, "clear": clear, "check": check, "watch": watch}
-        place |= {"prepare": kind.prepare, "NO_PULL": NO_PULL}
+        place |= {"prepare": kind.prepare, "NO_PULL": NO_PULL, "decided": decided}
         source = _NEXT_ARM.format(
             times=", times: Times" * kind.bulk,
             bulk=kind.bulk,
@@ -361,12 +362,11 @@ class Form:
             prepare="prepare(ep)" if kind.prepare else "pass",
             begin="begin(ep, own)" if "begin" in rules else "pass",
             observe="observe(ep, own)" if "observe" in rules else "pass",
-            stops="batch.stopping and stops(ep, own)" if "stops" in rules else "False",
+            stops=f"batch.stopping and {'decided' * kind._brought}(stops(ep, own))" if "stops" in rules else "False",
             unplanned="\n                plan.wrong = plan.wrong or NO_PULL" * kind.must_plan,
         )
         exec(compile(source, rule.__code__.co_filename, "exec"), place)
         function: Any = place["next_arm"]
-        rule = getattr(rule, "made_of", rule)
         function.__qualname__, function.__doc__, function.made_of = rule.__qualname__, rule.__doc__, rule
         return episode_kernel(function)  # type: ignore[no-any-return]
 

@@ -28,7 +28,7 @@ import numpy as np
 
 from bandit_envs import Simulation, Task
 from bandit_envs.envs import NUMBERS, FeatureTable
-from bandit_envs.kernels import flag, fleeting, inlined, jit, kernel, spelled
+from bandit_envs.kernels import flag, fleeting, inlined, jit, kernel
 from bandit_envs.problems import BELIEFS
 from bandit_envs.simulation import ENDED, LIVE, MOST_TIMES, Quiet, pull
 from bandit_envs.stopping import DISTRIBUTION, PAIRED, Certifier
@@ -38,7 +38,6 @@ from .agent import Agent, Bools, Ints, Observation, seen_means, task_of, unfit
 from .closed import ClosedState
 from .confidence import delta_of
 from .forms import forms_of
-from .spellings import AgentState
 from .stopping import (
     Certifiable,
     Certificate,
@@ -248,7 +247,6 @@ class Certified(Agent):
 
     def for_task(self, task: Task, **changed: Any) -> Agent:
         before = {name: value for name, value in self._parameters.items() if name != "agent"}
-        changed = spelled(changed, OPTIONS)
         own = before | {name: changed.pop(name) for name in OPTIONS if name in changed}
         if task == self.task and not changed and own == before:
             return self
@@ -340,7 +338,7 @@ def own_certifier(agent: Any) -> Certifier | None:
 
 
 @dataclass
-class FeaturedState(AgentState):
+class FeaturedState:
     """State of a policy that reads features, for E episodes."""
 
     table: FeatureTable

@@ -11,10 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .spellings import AgentState
 
-
-class ClosedState(AgentState):
+class ClosedState:
     """A state whose arrays are shown for reading alone once it is closed.
 
     Attributes:

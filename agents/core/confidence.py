@@ -117,3 +117,17 @@ def _scale(name: str, value: Any) -> float:
 def bounds_of(bounds: str) -> bool:
     """Whether bounds never widen again."""
     return choice("bounds", bounds, BOUNDS) == "running"
+
+
+def comparison_of(agent: Agent, share: float | None = None) -> tuple[int, float, float, float]:
+    """The control c, a and b, and the least share of the control, checked, see `control.differences`.
+
+    Raises:
+        ValueError: for guardrails, and for a share that is none.
+    """
+    problem: Any = agent.problem
+    if agent.task.D > 1:
+        raise ValueError(f"{agent.name} takes no guardrails, got {problem.guardrails}: uniform does")
+    usual = 1 / (1 + math.sqrt(agent.task.K - 1))
+    share = usual if share is None else number("control_share", share, 0, 1, below=True)
+    return (problem.kept, *problem.spaces[0], share)

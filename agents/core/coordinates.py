@@ -23,11 +23,10 @@ from bandit_envs import Polyhedron
 from bandit_envs.kernels import jit
 
 from .agent import Floats, Ints
-from .spellings import AgentState
 
 
 @dataclass
-class CoordinateState(AgentState):
+class CoordinateState:
     """State of an index policy beside its table of arms where it pulls coordinates, for E episodes."""
 
     turn: Ints  # (E, K) the coordinate of each arm to pull next

@@ -40,7 +40,6 @@ from .index_kernels import (
     rule_of_method,
     scan,
 )
-from .spellings import AgentState
 from .trees import levels_of
 
 SCAN = 48  # up to so many arms a scan is quicker than a tree
@@ -49,7 +48,7 @@ _BLOCK = 256
 
 
 @dataclass
-class IndexState(AgentState):
+class IndexState:
     """State of an index policy for E episodes."""
 
     table: Floats  # scan: indices (K, E); tree: (E, sum of levels), leaves first

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from bandit_envs import Task
-from bandit_envs.kernels import spelled
 
 _Parameter = inspect.Parameter
 POSITIONAL = (_Parameter.POSITIONAL_ONLY, _Parameter.POSITIONAL_OR_KEYWORD)
@@ -38,7 +37,7 @@ def given(kind: type, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -
     """
     kept: dict[str, Any] = {}  # keyword arguments of constructors that hand on the others
     handing_on: list[inspect.Signature] = []
-    left = spelled(keywords, taken(kind) or ())
+    left = dict(keywords)
     for depth, signature in enumerate(_constructors(kind)):
         try:
             named = dict(signature.bind_partial(None, *arguments, **left).arguments)

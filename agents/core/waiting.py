@@ -23,8 +23,6 @@ from bandit_envs import Task
 from bandit_envs.envs import tally
 from bandit_envs.kernels import integers
 
-from .spellings import AgentState
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -33,7 +31,7 @@ PENDING = "pending"
 
 
 @dataclass
-class WaitingState(AgentState):
+class WaitingState:
     """State of E episodes whose results may be late."""
 
     pulls: Ints  # (E, ..) results that had been shown at the last call

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandit_envs import Arms, Bernoulli, Gaussian, Problem, PureExplorationVectorEnv
-from bandit_envs.kernels import SPELLINGS
 
 
 def lower_bound_of(envs: PureExplorationVectorEnv) -> float:
@@ -23,7 +22,7 @@ def lower_bound_of(envs: PureExplorationVectorEnv) -> float:
     if envs.instance is None or envs.task.delta is None or envs.task.budget is not None:
         return math.nan
     arms, factor, problem = envs.instance.arms, 1.0, envs.problem
-    if not inspect.signature(problem.lower_bound).parameters.keys().isdisjoint(SPELLINGS):
+    if "distribution" in inspect.signature(problem.lower_bound).parameters:
         return _bound_for_distribution(problem, arms, envs.task.delta)
     if problem.unit_gaussian_bound:
         if not isinstance(arms, Gaussian) or arms.variances.min() < arms.variances.max():

@@ -16,8 +16,8 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from bandit_envs import PureExplorationVectorEnv, Task
-from bandit_envs.kernels import PULLS_LIMIT, choice, flag, integer, number
-from bandit_envs.problems import OBSERVATIONS
+from bandit_envs.kernels import PULLS_LIMIT, flag, integer, number
+from bandit_envs.problems import observation_form
 from bandit_envs.simulation import Quiet
 from bandit_envs.stopping import Certifier
 
@@ -272,5 +272,5 @@ def keywords(env_kwargs: object) -> dict[str, Any]:
         if name in env_kwargs:
             raise ValueError(f"evaluate chooses {name!r} itself; take it out of env_kwargs")
     for name in OF_MODELS & set(env_kwargs):  # they may reach no environment
-        choice(name, env_kwargs[name], OBSERVATIONS) if name == "observation" else flag(name, env_kwargs[name])
+        observation_form(env_kwargs[name]) if name == "observation" else flag(name, env_kwargs[name])
     return {name: value for name, value in env_kwargs.items() if name not in LEFT_OUT}

@@ -413,7 +413,7 @@ def plot(
             marker at 1 / (2 n), with the words "0 of n"; so it is where `transform` makes it infinite or NaN.
         transform: applied to means and limits, elementwise, e.g. `numpy.log`.
         label: of the axis of the metric; or {label of an agent: its name in the figure}; None for the metric in words.
-        title: None for problem, instance and episodes; "" for none.
+        title: of the figure; None: problem, instance and episodes; "" for none.
         level: of the confidence limits, in (0, 1).
         size: "screen", or for a paper "column" (3.3 inches wide, letters of 8 points, the legend below) or "page" (6.8
             inches). A PDF holds its fonts.

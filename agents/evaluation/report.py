@@ -205,16 +205,18 @@ def differences(
 def comparison(
     evaluation: Evaluated, metric: str | None = None, reference: str | None = None, level: float = 0.95
 ) -> str:
-    """The table of `differences` as text; empty for a single agent."""
+    """The table of `differences` as text; empty for a single agent.
+
+    Args:
+        metric: one of error_rate, score, total_pulls and the problem's own, to show, compare and draw. None: the score,
+            or where there is a delta the error rate, or the pulls of agents that stop by themselves.
+        reference: the agent that the others are compared with; None: the first.
+    """
     shown = differences(evaluation, metric, reference, level)
     return f"{shown.notes[0]}:\n\n{table(shown.head, shown.rows, right=shown.right)}" if shown.rows else ""
 
 
 def report(evaluation: Evaluated, metric: str | None = None, reference: str | None = None, level: float = 0.95) -> str:
-    """`summary` and `comparison` below each other.
-
-    Without a metric the table shows the problem's first, and what is compared is that of `main_metric`. The others are
-    compared with the reference, by default the first agent.
-    """
+    """`summary` and `comparison` below each other."""
     parts = [summary(evaluation, metric, level), comparison(evaluation, metric, reference, level)]
     return "\n\n".join(part for part in parts if part)

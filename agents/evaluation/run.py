@@ -52,12 +52,12 @@ def evaluate(
     """Run agents on the same episodes of an environment and score their answers.
 
     Args:
-        agents: a name ("lsa", "apt(tolerance=0.05)", "module:Class(alpha=2)", the path of a model, "ppo.safetensors"),
-            a class of agents, a function that makes an agent from a task, an `Agent`, an SB3 model, a list of these, or
-            a dict {label: one of these}. Of an `Agent` each environment gets one of its own, with its parameters.
+        agents: names ("lsa", "apt(tolerance=0.05)", "module:Class(alpha=2)") and paths of models ("m.safetensors"),
+            one or a list; or a class of agents, a function that makes an agent from a task, an `Agent`, an SB3 model,
+            or a dict {label: one of these}. Of an `Agent` each environment gets one of its own, with its parameters.
         env_id: a registered environment, e.g. "bandit_envs/Threshold-v0"; the name of its problem, "Threshold"; or a
             problem of one's own, "module:Class".
-        episodes: how many, from episode 0 of root `seed` on.
+        episodes: how many, from episode 0 of root `seed` on. seed: the same one gives the same numbers.
         at: numbers of pulls. Each episode has a row for each of them: its answer at the last decision with at most so
             many pulls, or its final answer if it ended before. None: one row per episode, at its end.
         budgets: one run per budget, in place of `at`. An agent that does not use the budget and pulls one arm at a time

@@ -101,8 +101,8 @@ def play(
     It is the episode that `evaluate` would play: number `episode` of the root `seed`. A pull takes 16 bytes.
 
     Args:
-        agent: as one of the agents of `evaluate`. env_id, env_kwargs, seed, trust: as for `evaluate`.
-        episode: its number.
+        agent: its name, "module:Class(alpha=2)", the path of a saved model (.zip, .json), or another of `evaluate`.
+        env_id, env_kwargs, seed, trust: as for `evaluate`. episode: its number.
         at: numbers of pulls at which the answer is asked for too.
 
     Raises:
@@ -228,7 +228,7 @@ def record(
     """Play the first N episodes of `evaluate`, and keep every pull, the truth and the answers, for learners.
 
     Args:
-        agent, problem, and others: as for `evaluate`. There must be a budget or `max_pulls`.
+        agent: as for `play`. problem, and others: as for `evaluate`. There must be a budget or `max_pulls`.
         out: a file .npz, to be read by `numpy.load` without pickles; or "minari:NAME", as "minari:lsa-v0": a dataset of
             Minari with the observations and rewards of `env_kwargs`, and the truth in the metadata of its episodes.
 

@@ -24,16 +24,15 @@ from ..certified.evidence import Evidence
 from ..core.agent import ALL_PROBLEMS, Floats, Ints, Observation, by_certificate, task_of, unfit
 from ..core.index_kernels import ArmRule
 from ..core.index_policy import IndexPolicy
-from ..core.spellings import AgentState
 from ..models.cards import stored_for
 from .coupled import KEYS, MADE, Seen, Wide, least_index
 from .formula import PARAMETERS, Own, arm_index, at_budget, indices
 from .network import SHARED, WEIGHTS, nets_of
-from .parameters import parameter_names, parameter_table, read_parameters, spelled
+from .parameters import parameter_names, parameter_table, read_parameters
 
 
 @dataclass
-class WideState(AgentState):
+class WideState:
     """What is known of E episodes, for problems where a pull may change all indices; see `coupled.Wide`."""
 
     distances: Floats  # (E, K)
@@ -49,7 +48,6 @@ class Evolved(IndexPolicy):
         parameters: the 18 of `formula.PARAMETERS`, then the 2 of `STOPPING` where the agent is to stop, then,
             where the index is to be corrected, `network.WEIGHTS`; or (P, 18) for P candidates, each for an equal share
             of the episodes in a row. "start": an untrained index. None: the stored ones of the problem.
-        genes: the same, as earlier versions called it.
 
     Attributes:
         candidates: the parameters of all candidates, and of their networks, (P, number of names).
@@ -64,7 +62,6 @@ class Evolved(IndexPolicy):
 
     def __new__(cls, *arguments: object, **keywords: object) -> Any:
         """Where a certificate alone ends the episodes, `evolved` is `evidence`."""
-        keywords = spelled(keywords)
         source = arguments[0] if arguments else keywords.get("task")  # None: a copy is made
         if source is not None and by_certificate(task_of(source)):
             if len(arguments) > 1 or keywords.get("parameters") is not None:
@@ -73,9 +70,9 @@ class Evolved(IndexPolicy):
             return EvolvedEvidence(source)
         return super().__new__(cls, *arguments, **keywords)
 
-    def __init__(self, task: object, parameters: Sequence[float] | str | None = None, *, genes: object = None) -> None:
+    def __init__(self, task: object, parameters: Sequence[float] | str | None = None) -> None:
         super().__init__(task)
-        task, parameters = self.task, spelled({"parameters": parameters, "genes": genes})["parameters"]
+        task = self.task
         if task.budget is None and task.pull_cost == 0:
             raise ValueError("evolved needs a budget, a pull_cost > 0, or a delta")
         self.stops = task.budget is None
@@ -93,19 +90,6 @@ class Evolved(IndexPolicy):
         if self.stops:
             tau0, tau1 = table[:, len(PARAMETERS) :][:, :2].T
             self._limits = tau0 - tau1 * math.log(task.pull_cost)
-
-    def __setstate__(self, state: Mapping[str, Any]) -> None:
-        """A copy or a pickle, also one of an earlier version."""
-        now = {"candidates" if name == "genes" else name: value for name, value in state.items()}
-        vars(self).update(now | {"_parameters": spelled(now["_parameters"])})
-
-    @property
-    def genes(self) -> Floats:
-        """The attribute `candidates` under its name in earlier versions."""
-        return self.candidates
-
-    def for_task(self, task: Any, **changed: object) -> Any:
-        return super().for_task(task, **spelled(changed))
 
     def index(self, T: Floats, D: Floats) -> Floats:
         return indices(T, D, self._alone(), self._per_row(len(T)))

@@ -39,9 +39,9 @@ from ..evaluation.identity import packages
 from ..evaluation.plan import make_envs
 from ..evaluation.progress import compilation_noted, shown
 from ..evaluation.statistics import latest_of_the_best, normal_mean
-from ..models.cards import FORMAT, read_card
-from ..registry import make
+from ..models.cards import FORMAT, parameters_on, read_card
 from .agent import Evolved as Tuned
+from .parameters import read_parameters
 from .search import MirroredSearch
 from .space import SearchSpace, search_space
 
@@ -344,7 +344,12 @@ def evolve(
             text = f"evolve tunes an index, which needs a budget or a pull_cost, got {own}: where a delta alone ends"
             raise ValueError(f"{text} the episodes, the agent evolved is evidence, and there is nothing to tune")
     space = search_space(environments[0].task, environments[0].local, searched)
-    start = (space.start if resume is None else make(resume, environments[0].task).candidates[0]).tolist()
+    start = space.start.tolist()
+    if resume is not None:
+        with reading(Path(resume)):
+            if former["algorithm"] != "evolved":
+                raise ValueError(f"its algorithm is {former['algorithm']!r:.80}")
+            start = read_parameters(environments[0].task, parameters_on(former))
     space = replace(space, start=np.array(start[: len(space.names)]))
     zero = np.zeros(len(space.searched))
     strategy = cmaes.CMA(mean=zero, sigma=STEP, seed=search_seed % 2**32, population_size=population)

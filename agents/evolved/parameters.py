@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,16 +29,6 @@ def read_parameters(task: Task, known: Mapping[str, float]) -> list[float]:
         of = "with a budget" if PARAMETERS[0] in known and missing[0] in STOPPING else "that end otherwise"
         raise ValueError(f"these parameters are for tasks {of}, and lack {missing[0]}, which this task needs")
     return [known.get(name, 0.0) for name in names]
-
-
-def spelled(keywords: Mapping[str, object]) -> dict[str, Any]:
-    """Keywords of `evolved` in today's spelling: `genes`, as earlier versions called them, are its `parameters`."""
-    genes, others = keywords.get("genes"), {name: value for name, value in keywords.items() if name != "genes"}
-    if genes is None:
-        return others
-    if others.get("parameters") is not None:
-        raise ValueError("parameters and genes are two spellings of one thing: leave out genes, the old one")
-    return others | {"parameters": genes}
 
 
 def index_start(stops: bool) -> list[float]:

@@ -176,7 +176,7 @@ def reproduce(
     A panel whose data can neither be found nor downloaded is skipped, with the reason in `skipped`.
 
     Args:
-        figure: the figure, or its name.
+        figure: its name, as "tao2019-figure-1", or a `Figure`.
         episodes: runs per point; None: as many as the paper's.
         seed: root seed.
         panels: titles of the panels to run; None: all.

@@ -29,6 +29,7 @@ from ..core.agent import task_of
 from ..core.files import finish, reading, require_folder, write_together
 from ..core.forms import forms_of
 from ..models.cards import FORMAT, card_path, check_format, read_card, stored_card, train_again
+from ..registry import recipe_of
 from . import plain
 from .plain import Facts, NotPlainError
 from .policy import Equivariant, EquivariantPolicy
@@ -177,6 +178,8 @@ class PolicyOnly:
 def load_stored(name: str, task: Task) -> Trained:
     """The network of this name that comes with the package for a task; it runs on any number of arms."""
     card, path = stored_card(name, task), card_path(name, task)
+    if task.K == 1:
+        raise ValueError(f"{name} compares arms: it needs 2 or more, got 1")
     with reading(file := path.with_suffix(".safetensors")):
         facts, (weights, _) = plain.facts_in(file), plain.weights_in(file)
         policy = EquivariantPolicy(*plain.spaces_of(facts), lambda _: 0.0, **plain.network_of(facts, weights))
@@ -215,15 +218,18 @@ def paths_of(out: str | Path) -> tuple[Path, Path]:
     return path.with_name(f"{stem}.safetensors"), path.with_name(f"{stem}.json")
 
 
-def load(path: str | Path, env_or_task: object = None, *, trust: bool = False) -> Trained:
+def load(path: str | Path, env_or_task: object = None, *, trust: bool = False) -> Any:
     """A model that `train` has written, or, with `trust`, SB3's own `save`: PPO, A2C or DQN on features or beliefs.
+
+    It is a `Trained`; of `evolved` an agent, or what makes it.
 
     A file of this package, or with a policy of this package, is read as plain weights, which runs no code of its maker.
     Any other file holds pickles, and loading it runs the code in them.
 
     Args:
         path: of the file, `.safetensors`, or `.zip` as SB3 and earlier versions write it; the suffix may be left out.
-            The card is read from the `.json` file beside it, if any.
+            The card is read from the `.json` file beside it, if any. Of `evolved`, the `.json` file: an agent for
+            `env_or_task`, or a function of the task that makes it.
         env_or_task: what the model is to run on; an equivariant policy takes any K. None: as trained, or, for an
             equivariant policy, as the observations come.
         trust: load files that are not plain too: their makers may run any code.
@@ -235,6 +241,9 @@ def load(path: str | Path, env_or_task: object = None, *, trust: bool = False) -
     """
     trust = flag("trust", trust)
     file, card_file = paths_of(path)
+    if Path(path).suffix == ".json" and not file.exists():
+        recipe = recipe_of(str(path))
+        return recipe.target if env_or_task is None else recipe.make(env_or_task)
     finish(card_file)
     zipped = file.with_suffix(".zip")
     file = zipped if Path(path).suffix == ".zip" or zipped.is_file() and not file.exists() else file
@@ -249,6 +258,8 @@ def load(path: str | Path, env_or_task: object = None, *, trust: bool = False) -
     with _named(file, card), _untouched_generators():  # SB3 seeds them where a model is made
         if card.get("features", list(FEATURES)) != list(FEATURES):
             raise OtherVersionError(f"it reads the features {', '.join(card['features'])}")
+        if (card.get("env_kwargs") or {}).get("observation") == "belief":
+            raise OtherVersionError("it reads observation='belief', for which there is 'relative' since 0.3.0")
         model = _read(file, facts, bool(card), trust)
     forms = forms_of(model, card.get("env_kwargs"))
     arms = int(getattr(model.action_space, "n", 1)) - forms.stop

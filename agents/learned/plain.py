@@ -11,7 +11,6 @@ import importlib
 import io
 import json
 import re
-import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from stable_baselines3.common.sb2_compat.rmsprop_tf_like import RMSpropTFLike
 
 from bandit_envs import FEATURES
 from bandit_envs.envs import box_of, shown_by, shows_pending
-from bandit_envs.kernels import integer, json_of
+from bandit_envs.kernels import integer, json_of, unzipped
 
 from ..core.optional import require
 from .policy import ArmExtractor
@@ -102,7 +101,7 @@ def facts_in(path: Path) -> Facts:
     if path.suffix != ".zip":
         with safe_open(path, "np") as file:
             return dict(json_of((file.metadata() or {}).get(HEAD, "{}").encode()))
-    with zipfile.ZipFile(path) as archive:
+    with unzipped(path) as archive:
         data = json_of(archive.read("data"))
     entry = data.get("policy_class")
     module = str(entry.get("__module__", "")) if isinstance(entry, dict) else ""
@@ -133,7 +132,7 @@ def only_in_pickles(facts: Facts) -> str:
 def weights_in(path: Path) -> tuple[Weights, dict[int, Weights]]:
     """The weights in a file: of the policy by name, and the state of the optimizer."""
     if path.suffix == ".zip":
-        with zipfile.ZipFile(path) as archive:
+        with unzipped(path) as archive:
             files = [io.BytesIO(archive.read(f"{name}.pth")) for name in ("policy", "policy.optimizer")]
         try:
             policy, optimizer = (torch.load(file, map_location="cpu", weights_only=True) for file in files)

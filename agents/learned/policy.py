@@ -98,15 +98,17 @@ class ArmExtractor(BaseFeaturesExtractor):
     """A code of each arm, in their order: for algorithms with policies of SB3's own, as DQN and RecurrentPPO.
 
     It is used as `DQN("MlpPolicy", env, policy_kwargs={"features_extractor_class": ArmExtractor})`, with
-    `observation="relative"` or "belief". One encoder serves all arms; the layers behind it are SB3's, for one K.
+    `observation="relative"`. One encoder serves all arms; the layers behind it are SB3's, for one K.
 
     Args:
-        observation_space: of relative beliefs, (6 K + 4,), or beliefs, (4 K + 1,). hidden: width of a code.
+        observation_space: of relative beliefs, (6 K + 4,). hidden: width of a code.
     """
 
     def __init__(self, observation_space: spaces.Box, hidden: int = 16) -> None:
         largest = float(observation_space.high.max())
-        form = next((name for name, one in NUMBERS.items() if one[2] == largest), "belief")
+        form = next((name for name, one in NUMBERS.items() if one[2] == largest), None)
+        if form is None:
+            raise ValueError(f"ArmExtractor reads observation='relative', got numbers up to {largest:g}")
         each, more, _ = numbers_of(form, shows_pending(observation_space))
         super().__init__(observation_space, ((int(observation_space.shape[0]) - more) // each + 2) * hidden)
         self.codes = ArmCodes(each, more, integer("hidden", hidden, 1, 2**12))
@@ -126,7 +128,7 @@ else:
 class Equivariant(_Base):
     """A mixin that puts `ArmNetwork` into SB3's ActorCriticPolicy, or into sb3-contrib's MaskableActorCriticPolicy.
 
-    It reads `observation="relative"`, "belief" or "features". Which, and whether an action stops, the spaces say.
+    It reads `observation="relative"` or "features". Which, and whether an action stops, the spaces say.
 
     Args:
         *args, **kwargs: of the policy class. hidden: width of the layers, from 1 to 4096.
@@ -205,7 +207,7 @@ def _best(logits: Tensor, allowed: Tensor | None, slack: float) -> tuple[Tensor,
 
 
 class EquivariantPolicy(Equivariant, ActorCriticPolicy):
-    """The equivariant policy for PPO and A2C, which reads `observation="relative"`, "belief" or "features".
+    """The equivariant policy for PPO and A2C, which reads `observation="relative"` or "features".
 
     It is used as `PPO(EquivariantPolicy, env, policy_kwargs={"hidden": 64})`; see `Equivariant` for its arguments.
 

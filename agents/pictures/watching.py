@@ -21,7 +21,6 @@ from ..core.files import try_out, write_alone
 from ..core.optional import require
 from .film import MOST_FRAMES, Film, films
 
-SPEED = 10.0  # frames in a second
 HEAD = 4  # lines that are no arms
 FEWEST, WIDEST = 24, 78  # columns of the part in which the arms move
 GIF_FRAMES = 120  # at most
@@ -41,7 +40,7 @@ def watch(
     seed: int = 0,
     episode: int = 0,
     frames: int | None = None,
-    speed: float = SPEED,
+    speed: float = 10.0,
     gif: str | Path | None = None,
     color: bool | None = None,
     out: IO[str] | None = None,
@@ -53,8 +52,7 @@ def watch(
     end.
 
     Args:
-        agent: as one of the agents of `evaluate`.
-        env_id, env_kwargs, seed, episode, trust: as for `play`.
+        agent, env_id, env_kwargs, seed, episode, trust: as for `play`.
         frames: at most, spread evenly over the pulls; None: as many as are worth it.
         speed: frames in a second.
         gif: write the moving picture into this file, instead of showing it; it needs Matplotlib.
@@ -154,7 +152,7 @@ def _move(shown: Film, speed: float, color: bool, out: IO[str]) -> None:
         out.flush()
 
 
-def save_gif(shown: Film, path: Path, speed: float = SPEED) -> None:
+def save_gif(shown: Film, path: Path, speed: float) -> None:
     """Write an episode as an animated GIF."""
     pictures = require("PIL.Image", "a GIF")
     drawn = [

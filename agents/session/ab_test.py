@@ -47,8 +47,9 @@ def ab_test(
         table: of counts, as of `Session.tell_table`: a path or a dataframe with a row for each variant, or for each of
             them and each day: its name, `n`, and `successes`, or `mean` and `sd`. Or of single results.
         control: the name of the control in it.
-        delta: of the intervals together, and of the error rate of `better`. margin, lift, expected: of
-            `BetterThanControl`. rate: "familywise" or "fdr".
+        delta: of the intervals together, and of the error rate of `better`.
+        margin, lift, expected: as for `BetterThanControl`.
+        rate: "familywise": no variant is wrongly found; "fdr": few of those that are found, on average.
         sigma: of results that are not 0 or 1: their standard deviation, if it is known beforehand. None: that of the
             arm that varies most (Waudby-Smith et al., Annals of Statistics 2024, "asymptotic confidence sequences").
         columns: the names of its columns, see `Session.tell_table`.
@@ -86,7 +87,7 @@ def ab_test(
     facts |= {"margin": margin, "lift": lift, "expected": expected}
     facts |= {"binary": True} if binary else {"sigma": sigma}
     with warnings.catch_warnings(), Session("uniform(stop='certificate')", facts, store=":memory:") as session:
-        session._record([("", name, count, None) for name, count in counts.items()], None)
+        session.tell_all(counts.items())
         compared = session.comparison(rate)
     moved = uneven(found, control)
     why = dict.fromkeys(names if control in noisy else noisy, NOISY) | dict.fromkeys(moved, MOVED)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Sequence, Set
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from bandit_envs import Task, stopping
 from bandit_envs.stopping import Certifier
 
-from .run import Part, Result, Statistics
+from .course import Part, Result, Statistics
 
 ALONE, PAIRS = ("threshold", "polyhedron", "margins"), ("top-k", "all-good", "control")  # kinds of certificates
 MOST_NAMES = 3  # of arms in a sentence
@@ -39,6 +40,15 @@ class Claim(NamedTuple):
     def word(self) -> str:
         """What is claimed."""
         return ("open", "in", "out")[self.side]
+
+
+@dataclass
+class Claimed:
+    """What is claimed in a session."""
+
+    now: Claims | None = None  # of the arms that there are, as far as it was asked for
+    before: dict[int, str] = field(default_factory=dict)  # in words, of arms among those of then
+    looks: set[int] = field(default_factory=set)  # how many results there were whenever anybody decided: a table is one
 
 
 def numbers_of(certifier: Certifier, seen: Statistics, certain: bool) -> Floats:
@@ -204,18 +214,19 @@ def claimed(state: Any) -> list[Claim]:
     if certifier is None or certainty is None or certifier.kind not in (*ALONE, *PAIRS):
         raise ValueError("nothing is claimed of single arms: of a table, or of an answer without a certificate")
     numbers = numbers_of(certifier, state.statistics.at(state.active), True)
-    if state.claims is None or not np.array_equal(state.claims.numbers, numbers):
-        state.claims = Claims(run.task, certifier._replace(numbers=numbers), run.delta * run.share.ratio)
-    results = [(state.place.get(arm, -1), sample) for arm, sample in state.results[state.claims.count :]]
-    state.claims.take_in(results, names, state.looks)
+    kept: Claimed = state.claims
+    if (now := kept.now) is None or not np.array_equal(now.numbers, numbers):
+        now = kept.now = Claims(run.task, certifier._replace(numbers=numbers), run.delta * run.share.ratio)
+    results = [(state.place.get(arm, -1), sample) for arm, sample in state.results[now.count :]]
+    now.take_in(results, names, kept.looks)
     found = [Claim(event="withdrawn") for _ in state.names]
     over = run.over and run.final is not None and certainty >= 1.0 - run.delta * (1 + run.share.owed) - 1e-12
     for place, arm in enumerate(state.active):
-        found[arm] = state.claims.found[place]
+        found[arm] = now.found[place]
         if over and not found[arm].side:
             side = 1 if run.answer is not None and run.answer[place] else -1
             found[arm] = Claim(side, run.told, "the whole answer is certified")
-    for arm, text in state.before.items():
+    for arm, text in kept.before.items():
         found[arm] = found[arm]._replace(event="; ".join(filter(None, [found[arm].event, text])))
     return found
 
@@ -225,6 +236,6 @@ def note_claims(state: Any) -> None:
     with contextlib.suppress(ValueError):  # nothing is claimed
         among = _listed(state.active, state.names)
         for arm, claim in enumerate(claimed(state)):
-            if claim.side and arm not in state.before:
+            if claim.side and arm not in state.claims.before:
                 when = f"after {claim.since} results, among {among}"
-                state.before[arm] = f"{claim.word} before, {when}: {claim.event}"
+                state.claims.before[arm] = f"{claim.word} before, {when}: {claim.event}"

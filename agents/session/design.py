@@ -30,8 +30,8 @@ from bandit_envs import Task
 from bandit_envs.kernels import choice, integer, number, orders, root_key
 
 from ..registry import names, recipe_of
-from .log import ASKED, LARGEST, Event
-from .run import UNDECIDED
+from .course import UNDECIDED
+from .log import ASKED, LARGEST, RESULTS, Event
 
 State = Any  # that of `fold`, which needs this module
 AHEAD = 100  # blocks that are asked for beyond the first that lacks a result
@@ -196,6 +196,29 @@ def refuse_parts(state: State, told: Sequence[Event]) -> None:
             raise ValueError(f"results that were not asked for must be {what}; got {len(arms)} of the block {block}")
 
 
+def batch_of(state: State, event: int | None) -> dict[int, int]:
+    """The questions of the plate or, without plates, the call of `ask`, of a question or result; None: of the last one.
+
+    With those that were asked again: {its number: the number by which it is asked now}.
+    """
+    about = max(state.places, default=0) if event is None else event
+    if about in state.events and state.events[about].kind in RESULTS:
+        about = state.events[about].about or 0
+    first = dict[int, int]()
+    for one in state.events.values():
+        if one.kind == ASKED and one.number not in state.undone:
+            first[one.number] = first.get(one.about or 0, one.number)
+    if about not in first:
+        raise ValueError("there is no question to undo" if event is None else f"the event {event} is of no question")
+    if "plate" in state.setup.wishes:
+        batch = next(plate for plate in Rules(state, None).plates if first[about] in plate)
+    else:
+        made = state.events[first[about]][5:]  # who, run and time
+        batch = [one.number for one in state.events.values() if one[5:] == made]
+    now = {place: asked for asked, place in state.places.items()}
+    return {asked: now[place] for asked, place in first.items() if place in batch}
+
+
 # --- what may be asked for --------------------------------------------------------------------------------------------
 
 
@@ -215,9 +238,12 @@ class Rules:
         self.each = LARGEST if who is None else wishes.get("repeats", 1 if self.raters else LARGEST)
         self.wells, self.here = 0, Counter[int]()  # of the plate that is being filled, and of its arms
         self.by = Counter[tuple[int, str | None]]()  # measurements, and questions, of an arm by a person
+        self.plates = list[list[int]]()  # the questions on each plate
         for event in state.events.values():
             if event.kind == ASKED and event.about is None:
                 self._place(event.arm or 0)
+                self.plates += [[]] if self.wells == 1 else []
+                self.plates[-1].append(event.number)
         results = [event for event in state.told if event.number not in state.undone]
         measured = {event.about: event.who for event in results}
         for asked in state.places:

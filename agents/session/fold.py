@@ -5,7 +5,7 @@ A `State` is a function of the events in order, without those that were undone: 
 Results count in the order in which they were asked for. One that comes sooner than the result of an earlier question
 waits in line for it; in problems in which an arm counts by itself, only for earlier questions about its own arm. A
 result without a question has its place where it is recorded. So no result counts, or counts sooner, because of its
-value: docs/certificates-theory.md has the proof. The rows of a table have an order of their own, see `run`.
+value: docs/certificates-theory.md has the proof. The rows of a table have an order of their own, see `course`.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from bandit_envs.kernels import integer, number, orders, root_key, within_ends
 from bandit_envs.problems import BLOCKS
 
 from ..core.confidence import MOST
-from .claims import note_claims
+from .claims import Claimed, note_claims
+from .course import Part, Result, Run, Statistics
 from .design import Rules, cells_of_blocks, refuse_counts
 from .log import ADDED, ASKED, COUNTED, FAILED, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event
 from .promise import Share, share_of
-from .run import Part, Result, Run, Statistics
 from .setup import MOST_DIGITS, WHOLE, Setup, arm_of
 
 AHEAD = 32  # rows of a table that an arm is asked for beyond the first that lacks a result, and one for each question
 EACH = 8  # results that may wait in line for each question without a result, and AHEAD more, before none is asked for
 FEW_ROWS = 8  # of a table, that all arms have: with fewer the answer of now rests on all cells
 FEWEST_ARMS = 2
-RUN = re.compile(r"(.+) (\d{1,9}) \w+ (\d+(?:\.\d+)?(?:e[-+]?\d+)?)")  # what a run writes of itself: see `measured`
+RUN = re.compile(r"(.+) (\d{1,9}) \w+ (\d+(?:\.\d+)?(?:e[-+]?\d+)?)")  # what a run writes of itself: see `Running`
 KINDS = (ASKED, TOLD, FAILED, COUNTED, UNDONE, ADDED, WITHDRAWN, NOTE)
 # The kinds of events that a result answers, and that can be undone.
 REFERS = {ASKED: (ASKED,), TOLD: (ASKED,), FAILED: (ASKED,), COUNTED: (), UNDONE: (ASKED, *RESULTS, WITHDRAWN)}
@@ -65,9 +65,7 @@ class State:
         cells: {(arm, row): the result}. row_asked: {number of an event that asked: the row}.
         changed: whether an arm has ever been added or withdrawn, also where that was undone.
         together: whether several questions have ever waited at the same time.
-        run: the agent's course, over the active arms. claims: what is certain of these, as far as it was asked for.
-        looks: how many results there were after each, or after all of a table: between these nobody decides.
-        before: {arm: what was certain of it among the arms of then}, of arms that have come or gone since.
+        run: the agent's course, over the active arms. claims: what is certain of single arms.
     """
 
     def __init__(self, setup: Setup, undone: Collection[int] = ()) -> None:
@@ -84,6 +82,7 @@ class State:
         self.in_order = setup.order == "asked" and not setup.task.items
         self.apart = PROBLEMS.find(setup.task.problem).local  # a line for each arm
         self.upto, self.changed, self.together = 0, False, False
+        self.contradicted: tuple[int, list[str]] = (0, [])  # the event up to which `contradictions` has looked
         self.cells: dict[tuple[int, int], Any] = {}
         self.row_asked: dict[int, int] = {}
         self.order = self.rank = np.empty(0, np.int64)
@@ -93,7 +92,7 @@ class State:
         elif setup.task.items:
             self.order = orders(root_key(setup.public_seed)[:, None], np.zeros(1, np.uint64), setup.task.items)[0]
             self.rank = np.argsort(self.order)
-        self.before, self.looks = dict[int, str](), set[int]()
+        self.claims = Claimed()
         self._begin()
 
     # --- the fold -----------------------------------------------------------------------------------------------------
@@ -120,7 +119,7 @@ class State:
             for _, block in groupby(due, key=_table):
                 if results := [result for one in block if (result := self._counted(one)) is not None]:
                     self.run.tell(results)
-                self.looks.add(len(self.results))
+                self.claims.looks.add(len(self.results))
 
     def _count(self, event: Event, due: list[Event]) -> None:
         """Take in an event; the results that count from now on are added to `due`."""
@@ -248,7 +247,7 @@ class State:
         self.run.together = self.together
         if (off := self.setup.taken_off) is not None:  # means stay those of the scores themselves
             self.run.seen = self.run.seen.judged(off[:, self.order])._replace(ends=self.statistics.ends)
-        self.claims: Any = None  # see `claims`
+        self.claims.now = None
         if self.results:
             self.run.begin([(self.place[arm], sample) for arm, sample in self.results if arm in self.place])
 
@@ -327,15 +326,15 @@ class State:
         found = [(next(iter(line)), sum(x.size for x in line.values() if x)) for line in self.lines.values() if line]
         return {now[place]: count for place, count in found if count}
 
-    def orphans(self, who: str | None, seconds: float) -> list[tuple[int, int, int | None]]:
-        """The questions of others who have given no sign for so long: their numbers, arms, and rows of a table."""
+    def orphans(self, who: str | None, seconds: float) -> list[int]:
+        """The numbers of the questions of others who have given no sign for so long."""
         now, asks = datetime.now(UTC).timestamp(), () if self.run.over else self.asks.items()
         silent = {one: now - at.timestamp() for one, at in self.signs.items() if one != who}
-        return [
-            (number, arm, self.row_asked.get(number))
-            for number, (arm, one) in asks
-            if silent.get(one, 0.0) > max(seconds, run_of(self.events[number])[2])
-        ]
+        return [n for n, (_, one) in asks if silent.get(one, 0.0) > max(seconds, run_of(self.events[n])[2])]
+
+    def asked_again(self, numbers: Iterable[int], who: str | None, run: str | None = None) -> list[Event]:
+        """Open questions, asked once more in their places."""
+        return [Event(0, ASKED, self.asks[n][0], self.row_asked.get(n), n, who, run) for n in numbers]
 
     def owed(self) -> list[dict[str, Any]]:
         """See `Session.owed`."""

@@ -88,10 +88,11 @@ class Log:
             if not (folder := self._path.absolute().parent).is_dir():
                 raise FileNotFoundError(f"there is no folder {folder} for the session {self._path.name}")
             url, given = self.sql.URL.create("sqlite", database=text), {"connect_args": {"timeout": PATIENCE}}
+        self._describe_tables()
+        tables = {"session": {"facts"}, "event": {*self.event.c.keys()}, "snapshot": set[str]()}
         self.engine = self.sql.create_engine(url, **given)
         if url.get_backend_name() == "sqlite":
-            self.sql.event.listen(self.engine, "connect", _connected)
-        self._describe_tables()
+            self.sql.event.listen(self.engine, "connect", lambda one, _: _connected(one, text, tables))
         self._counts = False  # whether the store counts its events
 
     def _url(self, text: str) -> Any:
@@ -279,8 +280,22 @@ class Log:
             raise ValueError(f"{self.address} is damaged: it has {there} events, and {events} were recorded: {reason}")
 
 
-def _connected(connection: Any, record: object) -> None:
-    """Let SQLite write ahead, so that a commit waits for the disk once; on network drives it goes on without."""
+def _connected(connection: Any, address: str, tables: Mapping[str, set[str]]) -> None:
+    """Refuse a file of SQLite that is no session's, or runs something when it is read.
+
+    Then let it write ahead, so that a commit waits for the disk once; on network drives it goes on without.
+    """
+    rows = connection.execute("SELECT type, name, rootpage FROM sqlite_master").fetchall()
+    there = [name for kind, name, _ in rows if kind == "table" and not name.startswith("sqlite_")]
+    odd = [f"the {kind} {name!r:.80}" for kind, name, page in rows if not page]  # views, triggers, virtual tables
+    if "session" not in there:
+        odd += [f"the table {name!r:.80}" for name in there if name not in tables]
+    for name in tables.keys() & {*there} if not odd else ():
+        columns = {row[1] for row in connection.execute(f"PRAGMA table_info({name})")}
+        odd += [f"a table {name!r} without {column!r}" for column in sorted(tables[name] - columns)]
+    if odd:
+        connection.close()
+        raise ValueError(f"{address} is no session's store: it has {odd[0]}")
     connection.text_factory = _text
     with contextlib.suppress(sqlite3.OperationalError):  # a file that may only be read
         connection.execute("PRAGMA journal_mode=WAL").close()

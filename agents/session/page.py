@@ -35,10 +35,11 @@ import numpy as np
 
 from bandit_envs import PROBLEMS
 from bandit_envs.instances import Count
-from bandit_envs.kernels import integer, json_of
+from bandit_envs.kernels import choice, integer, json_of
 
 from ..core.optional import require
-from .session import Ask, Session
+from .questions import Ask
+from .session import Session
 from .tables import for_spreadsheets
 from .words import against, leeway, meaning, plural, said
 
@@ -59,6 +60,7 @@ MOST_PORTS = 65535
 MOST_WRITTEN = 4000  # bytes of an error: a pipe takes so many at once, or none (PIPE_BUF)
 PAUSE = 0.5  # seconds between two looks for news
 OWNERS = ("add", "withdraw", "table", "tell")  # what a rater cannot do
+CHANGES = ("ask", "tell", "tell_all", "table", "undo", "note", "add", "withdraw")
 QUIET = 20  # looks without news after which something is sent all the same, so that connections stay open
 # What a rater sees of the state, besides own questions and results.
 RATERS = ("version", "title", "unit", "noun", "nouns", "question", "binary", "dimensions", "items", "support", "done")
@@ -135,6 +137,7 @@ def state(session: Session, find: str = "", last: int = MOST_EVENTS) -> dict[str
         "of": len(columns["name"]),
         "events": events(session.history(2 * last), pending)[:last],
         "raters": wishes.get("raters", []),
+        "plate": wishes.get("plate"),
         "names": [str(name) for name in columns["name"][~columns["withdrawn"].astype(bool)][:1000]],
     }
 
@@ -200,168 +203,191 @@ def application(session: Session, token: str | None = None) -> Any:
 
     `token`: what the address must have as `token=...`; None: the address must have the name of this machine.
     """
-    purpose = "the page of a session", "session"
-    web, responses = require("starlette.applications", *purpose), require("starlette.responses", *purpose)
-    requests = require("starlette.requests", *purpose)
-    routing, pool = require("starlette.routing", *purpose), require("starlette.concurrency", *purpose)
-    html = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
+    web, routing = _starlette("applications"), _starlette("routing")
+    asked, changes = _Requests(session, token), _Changes(session)
+    routes = [
+        routing.Route("/", asked.guarded(asked.page)),
+        routing.Route("/state", asked.guarded(asked.look)),
+        routing.Route("/news", asked.guarded(asked.listen)),
+        routing.Route("/forecast", asked.guarded(asked.foretell, owner=True)),
+        routing.Route("/history.csv", asked.guarded(asked.export, owner=True)),
+        routing.Route("/link", asked.guarded(asked.link, owner=True)),
+    ]
+    for name in CHANGES:
+        change = asked.guarded(asked.changing(getattr(changes, name)), name in OWNERS)
+        routes.append(routing.Route(f"/{name}", change, methods=["POST"]))
+    return web.Starlette(routes=routes)
 
-    lock = threading.Lock()  # so that of two who answer one question, the second one is refused
 
-    def guarded(handler: Callable[[Any], Any], owner: bool = False) -> Callable[[Any], Any]:
+def _starlette(module: str) -> Any:
+    return require(f"starlette.{module}", "the page of a session", "session")
+
+
+class _Requests:
+    """What a browser may ask for."""
+
+    def __init__(self, session: Session, token: str | None) -> None:
+        self.session, self.token = session, token
+        self.responses, self.errors, self.pool = map(_starlette, ("responses", "requests", "concurrency"))
+        self.html = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
+
+    def refusal(self, error: object, status: int) -> Any:
+        return self.responses.JSONResponse({"error": " ".join(str(error).split())}, status)
+
+    def guarded(self, handler: Callable[[Any], Any], owner: bool = False) -> Callable[[Any], Any]:
         @functools.wraps(handler)
         async def guard(request: Any) -> Any:
             # Without a token, a page elsewhere must not reach this one under a name of its own that leads here.
-            if token is None and not HOST.fullmatch(request.headers.get("host", "")):
-                return responses.PlainTextResponse("this page is asked for by the name of its machine", 400)
+            if self.token is None and not HOST.fullmatch(request.headers.get("host", "")):
+                return self.responses.PlainTextResponse("this page is asked for by the name of its machine", 400)
             given, who = request.query_params.get("token", ""), request.query_params.get("who") or None
-            keys = [] if token is None else [token, *([] if who is None else [rater_token(token, who)])]
+            keys = [] if self.token is None else [self.token, *([] if who is None else [rater_token(self.token, who)])]
             if keys and not any(secrets.compare_digest(given.encode(), key.encode()) for key in keys):
-                return responses.PlainTextResponse("this address needs its token: copy all of it", 403)
+                return self.responses.PlainTextResponse("this address needs its token: copy all of it", 403)
             if owner and who is not None:
-                return responses.JSONResponse({"error": "the address of a rater cannot do this"}, 403)
+                return self.refusal("the address of a rater cannot do this", 403)
             request.state.who = who
             return await handler(request)
 
         return guard
 
-    def changing(change: Callable[[dict[str, Any], str | None], object], owner: bool) -> Callable[[Any], Any]:
+    def changing(self, change: Callable[[dict[str, Any], str | None], object]) -> Callable[[Any], Any]:
         """A handler of what changes the session: JSON in, so that pages of others cannot send it; JSON out."""
 
         async def handler(request: Any) -> Any:
             kind, body = request.headers.get("content-type", "").partition(";")[0].strip(), bytearray()
             if kind != "application/json":
-                return responses.JSONResponse({"error": "send JSON"}, 415)
+                return self.refusal("send JSON", 415)
             try:
                 async for part in request.stream():
                     body += part
                     if len(body) > MOST_BYTES:
-                        return responses.JSONResponse({"error": f"send at most {MOST_BYTES} bytes"}, 413)
+                        return self.refusal(f"send at most {MOST_BYTES} bytes", 413)
                 if not isinstance(asked := json_of(bytes(body)), dict):
                     raise ValueError("send a JSON object")
                 asked["who"] = request.state.who or asked.get("who")
-                done = await pool.run_in_threadpool(change, asked, request.state.who)
-            except requests.ClientDisconnect:  # there is no reader
-                return responses.JSONResponse({"error": "the request was not sent to its end"}, 400)
+                done = await self.pool.run_in_threadpool(change, asked, request.state.who)
+            except self.errors.ClientDisconnect:  # there is no reader
+                return self.refusal("the request was not sent to its end", 400)
             except (ValueError, TypeError, KeyError, FileNotFoundError) as error:
-                return responses.JSONResponse({"error": " ".join(str(error).split())}, 400)
-            return responses.JSONResponse({"done": done})
+                return self.refusal(error, 400)
+            return self.responses.JSONResponse({"done": done})
 
-        return guarded(handler, owner)
+        return handler
 
-    async def page(request: object) -> object:
+    async def page(self, request: object) -> object:
         policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'"
         policy += "; frame-ancestors 'none'; base-uri 'none'"
         headers = {"content-security-policy": policy, "referrer-policy": "no-referrer", "cache-control": "no-store"}
         headers["x-frame-options"] = "DENY"  # so that no other page is laid over it
-        return responses.HTMLResponse(html, headers=headers)
+        return self.responses.HTMLResponse(self.html, headers=headers)
 
-    async def look(request: Any) -> Any:
+    async def look(self, request: Any) -> Any:
         try:
             if request.state.who is not None:
-                found = await pool.run_in_threadpool(rated, session, request.state.who)
+                found = await self.pool.run_in_threadpool(rated, self.session, request.state.who)
             else:
                 last = integer("events", int(request.query_params.get("events", MOST_EVENTS)), 1)
-                found = await pool.run_in_threadpool(state, session, request.query_params.get("find", ""), last)
+                find = request.query_params.get("find", "")
+                found = await self.pool.run_in_threadpool(state, self.session, find, last)
         except (ValueError, FileNotFoundError) as error:  # the store has been lost meanwhile
-            return responses.JSONResponse({"error": str(error)}, 503)
-        return responses.JSONResponse(found)
+            return self.refusal(error, 503)
+        return self.responses.JSONResponse(found)
 
-    async def foretell(request: object) -> Any:
+    async def foretell(self, request: object) -> Any:
         """How many more measurements it takes; a request of its own, as it takes seconds."""
+        session = self.session
         try:
-            said = (await pool.run_in_threadpool(session.forecast)).until()
+            said = (await self.pool.run_in_threadpool(session.forecast)).until()
         except (ValueError, FileNotFoundError) as error:
             said = session.progress if session.task.items and isinstance(error, ValueError) else ""
-        return responses.JSONResponse({"forecast": said})
+        return self.responses.JSONResponse({"forecast": said})
 
-    async def listen(request: Any) -> Any:
+    async def listen(self, request: Any) -> Any:
         async def gone() -> bool:
             return bool(getattr(request.app.state, "closing", bool)() or await request.is_disconnected())
 
         headers = {"cache-control": "no-store", "content-type": "text/event-stream"}
-        return responses.StreamingResponse(news(session, gone), headers=headers)
+        return self.responses.StreamingResponse(news(self.session, gone), headers=headers)
 
-    async def export(request: object) -> object:
-        table = await pool.run_in_threadpool(lambda: for_spreadsheets(session.history()).to_csv(index=False))
+    async def export(self, request: object) -> object:
+        table = await self.pool.run_in_threadpool(lambda: for_spreadsheets(self.session.history()).to_csv(index=False))
         headers = {"content-disposition": 'attachment; filename="history.csv"', "cache-control": "no-store"}
-        return responses.Response(table, media_type="text/csv", headers=headers)
+        return self.responses.Response(table, media_type="text/csv", headers=headers)
 
-    async def link(request: Any) -> object:
+    async def link(self, request: Any) -> object:
         query = {"who": request.query_params.get("name", "")}
-        query |= {} if token is None else {"token": rater_token(token, query["who"])}
-        return responses.JSONResponse({"link": "?" + urlencode(query)})
+        query |= {} if self.token is None else {"token": rater_token(self.token, query["who"])}
+        return self.responses.JSONResponse({"link": "?" + urlencode(query)})
 
-    def tell_all(asked: dict[str, Any], rater: str | None) -> int:
+
+class _Changes:
+    """What a browser may change: by what it sends, and the rater whose address it has."""
+
+    def __init__(self, session: Session) -> None:
+        self.session, self.lock = session, threading.Lock()  # of two who answer one question, the second is refused
+
+    def ask(self, asked: dict[str, Any], rater: str | None) -> list[Any]:
+        new = self.session.ask(integer("n", asked.get("n", 1), 1, 1000), asked["who"])
+        arms = [int(arm) if arm.item is None else {"arm": int(arm), "item": arm.item} for arm in new]
+        return [arm.number for arm in new] if rater else list[Any](arms)
+
+    def tell(self, asked: dict[str, Any], _: str | None) -> None:
+        arm = asked.get("arm", "")
+        arm = Ask(asked["question"], asked.get("arm", 0), None) if "question" in asked else arm
+        count = {name: asked[name] for name in Count._fields if asked.get(name) is not None}
+        self.session.tell(arm, asked.get("value"), asked.get("who"), asked.get("item"), **count)
+
+    def tell_all(self, asked: dict[str, Any], rater: str | None) -> int:
         """Record results of open questions, or none; an error names the first row that is wrong, from 1."""
-        with lock:
-            open_ = {ask.number: ask for ask in session.pending if rater in (None, ask.who)}
+        with self.lock:
+            open_ = {ask.number: ask for ask in self.session.pending if rater in (None, ask.who)}
             results = list[tuple[Ask, object]]()
             for i, row in enumerate(asked["results"], 1):
                 if (ask := open_.pop(row["question"], None)) is None:
                     raise ValueError(f"row {i}: no question is open for this value")
                 results.append((ask, row["value"]))
-            return session.tell_all(results, asked["who"])
+            return self.session.tell_all(results, asked["who"])
 
-    def tell_file(asked: dict[str, Any], _: str | None) -> int:
+    def table(self, asked: dict[str, Any], _: str | None) -> int:
         """Record the results in a file, {"name": .., "data": in base64}: all of them or none."""
         name, data = Path(str(asked.get("name"))).name, base64.b64decode(str(asked.get("data")), validate=True)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / (name.strip(". ")[-MOST_LETTERS:] or "table.csv")
             path.write_bytes(data)
             try:
-                return session.tell_table(path, who=asked["who"], again=asked.get("again", False))
+                return self.session.tell_table(path, who=asked["who"], again=asked.get("again", False))
             except (ValueError, ImportError) as error:
                 raise ValueError(str(error).replace(f"{folder}{os.sep}", "")) from None
 
-    def note(asked: dict[str, Any], rater: str | None) -> None:
+    def note(self, asked: dict[str, Any], rater: str | None) -> None:
         text = asked.get("text", "")
         if rater is not None:
-            history = session.history()
+            history = self.session.history()
             many = int(((history["who"] == rater) & (history["kind"] == "note")).sum())
             if many >= MOST_NOTES or len(str(text)) > MOST_OF_A_NOTE:
                 most = f"{MOST_NOTES} remarks of {MOST_OF_A_NOTE} letters at most"
                 raise ValueError(f"a rater may write {most}, got {len(str(text))} letters after {many} remarks")
-        session.note(text, asked["who"])
+        self.session.note(text, asked["who"])
 
-    def undo(asked: dict[str, Any], rater: str | None) -> int:
-        if (name := asked.get("table")) is not None and rater is None:
-            return session.undo_table(str(name))
-        event = asked.get("event")
+    def undo(self, asked: dict[str, Any], rater: str | None) -> int:
+        """Undo an event; of the owner also a table, or a batch: {"event": .., "batch": "all" or "open"}."""
+        session, event = self.session, asked.get("event")
+        if rater is None and asked.get("table") is not None:
+            return session.undo_table(str(asked["table"]))
+        if rater is None and asked.get("batch") is not None:
+            return session.undo_batch(event, results=choice("batch", asked["batch"], ["all", "open"]) == "all")
         if rater is not None and rater not in session.history(event=integer("event", event, 1))["who"].tolist():
             raise ValueError("this is no result or question of yours")
         if rater is not None and session.done:
             raise ValueError("the session is over, and its answer stays: the address of a rater cannot undo any more")
         return session.undo(event)
 
-    changes: dict[str, Callable[[dict[str, Any], str | None], object]] = {
-        "ask": lambda asked, rater: [
-            arm.number if rater else int(arm) if arm.item is None else {"arm": int(arm), "item": arm.item}
-            for arm in session.ask(integer("n", asked.get("n", 1), 1, 1000), asked["who"])
-        ],
-        "tell": lambda asked, _: session.tell(
-            Ask(asked["question"], asked.get("arm", 0), None) if "question" in asked else asked.get("arm", ""),
-            *(asked.get(name) for name in ("value", "who", "item")),
-            **{name: asked[name] for name in Count._fields if asked.get(name) is not None},
-        ),
-        "tell_all": tell_all,
-        "table": tell_file,
-        "undo": undo,
-        "note": note,
-        "add": lambda asked, _: session.add_arm(asked.get("arm", "")),
-        "withdraw": lambda asked, _: session.withdraw_arm(asked.get("arm", "")),
-    }
-    routes = [
-        routing.Route("/", guarded(page)),
-        routing.Route("/state", guarded(look)),
-        routing.Route("/news", guarded(listen)),
-        routing.Route("/forecast", guarded(foretell, owner=True)),
-        routing.Route("/history.csv", guarded(export, owner=True)),
-        routing.Route("/link", guarded(link, owner=True)),
-    ]
-    for name, change in changes.items():
-        routes.append(routing.Route(f"/{name}", changing(change, name in OWNERS), methods=["POST"]))
-    return web.Starlette(routes=routes)
+    def add(self, asked: dict[str, Any], _: str | None) -> int:
+        return self.session.add_arm(asked.get("arm", ""))
+
+    def withdraw(self, asked: dict[str, Any], _: str | None) -> None:
+        self.session.withdraw_arm(asked.get("arm", ""))
 
 
 def rater_token(token: str, who: str) -> str:
@@ -386,7 +412,8 @@ def serve(
 
     Args:
         session: what it shows.
-        host: address to listen on; beyond this machine the page wants a token. port: 0: any that is free.
+        host: address to listen on, as 0.0.0.0 for other machines, for which the page wants a token.
+        port: to listen on; 0: any that is free.
         tell: is called with the address of the page, once no other program can have it.
         token: of the address beyond this machine, so that links stay; None: a fresh one.
 

@@ -26,11 +26,11 @@ from ..evaluation.lockstep import Lockstep
 from ..evaluation.plan import Plan
 from ..evaluation.plots import COLOURS, LINES, save
 from ..evaluation.progress import Progress, compilation_noted, reported_in_lines, shown
+from .course import Part, Statistics
 from .design import controls_of
 from .fold import State, count_of, fold, sample_of
 from .guesses import Guess, Prior, Seen, range_of
 from .log import Log
-from .run import Part, Statistics
 from .setup import Setup, suggested
 from .wishes import wishes_of
 
@@ -45,6 +45,7 @@ BEYOND = 20.0  # medians, from which on a rehearsal is cut
 SAVES, FEWEST = 0.9, 20  # of the measurements: what leaves more is no advice; rehearsals that it rests on
 MOST_IDEAS = 4  # of an advice
 WIDER, SURE = 1.25, 20  # how many times the noise a sigma is that is advised; repeated results of a pilot that it needs
+GUESSED = "a guess, "  # begins the words of a prior that nobody gave
 CERTIFIED = "(stop='certificate')"
 BESIDE = 1.03  # of the largest number of measurements, how far a figure reaches
 TABLES = (".csv", ".tsv", ".txt", ".xlsx", ".jsonl", ".ndjson", ".parquet")  # files of results; others are sessions
@@ -194,9 +195,10 @@ class Rehearsal:
         return f"about {_about(middle)}{noun} ({_about(low)} {'or more' if high == math.inf else f'to {_about(high)}'})"
 
     def until(self) -> str:
-        """`sentence`, and what ends the first agent in most rehearsals: that the answer is certain, or the budget."""
+        """`sentence`, what ends most rehearsals of the first agent, and the guess that it rests on."""
         one = next(iter(self.outcomes.values()))
-        cut = "; the clock cut some rehearsals, so that these numbers are too low" * bool(one.cut.any())
+        cut = f", by {self.believed}" if self.believed.startswith(GUESSED) else ""
+        cut += "; the clock cut some rehearsals, so that these numbers are too low" * bool(one.cut.any())
         if (one.ended & ~one.by_itself).mean() <= 0.5:
             return f"{self.sentence()} until the answer is certain{cut}"
         certain = f"certain before in {one.by_itself.mean():.0%} of the rehearsals"
@@ -205,7 +207,8 @@ class Rehearsal:
     def plot(self, path: str | Path | None = None) -> Figure:
         """The share of rehearsals that has ended over measurements, with its band of 95 %.
 
-        path: a file to write as well, PNG, SVG or PDF.
+        Args:
+            path: a file to write as well, PNG, SVG or PDF.
         """
         from matplotlib.figure import Figure
 
@@ -230,7 +233,7 @@ class Rehearsal:
 
 
 def rehearse(
-    facts: object,
+    facts: Any,
     agents: object = None,
     *,
     batch: int | None = None,
@@ -256,7 +259,7 @@ def rehearse(
             the standard deviation of results of one arm; {"mean": .., "spread": .., "noise": ..}: normal means. Or the
             results of a pilot study, in which arms go by their names: an earlier session, or its store; a table as for
             `measurements`; {arm: its results}. None: a guess by the facts.
-        episodes: rehearsals. seed: of what is drawn in them.
+        episodes: how often the study is played, for each agent. seed: of what is drawn.
         at: a number of measurements after which answers are scored; None: at the end.
         hours: that a measurement takes or, with `batch`, a batch.
         seconds: after so many the rehearsals of an agent are cut. They are also cut at 20 medians.
@@ -270,13 +273,14 @@ def rehearse(
         UserWarning: where nothing is known but the facts, so that the prior is a guess. Of a design, which is not
             played: which arm may be on which plate, and who may measure it.
     """
-    if hasattr(facts, "forecast"):
-        more = {"episodes": episodes, "seed": seed, "at": at, "hours": hours, "seconds": seconds, "compiles": compiles}
-        late = {"batch": 1 if batch is None else batch, "workers": workers}
-        return facts.forecast(agents, prior=prior, progress=progress, **more, **late)  # type: ignore[no-any-return]
+    is_session = hasattr(facts, "forecast")
     if batch is None:
-        wishes = wishes_of(facts) if isinstance(facts, Mapping) else {}
+        wishes = facts.wishes if is_session else wishes_of(facts) if isinstance(facts, Mapping) else {}
         batch = max(wishes.get("plate", 1) - sum(controls_of(wishes).values()), 1)
+    if is_session:
+        more = {"episodes": episodes, "seed": seed, "at": at, "hours": hours, "seconds": seconds, "compiles": compiles}
+        late = {"batch": batch, "workers": workers}
+        return facts.forecast(agents, prior=prior, progress=progress, **more, **late)  # type: ignore[no-any-return]
     batch, workers = integer("batch", batch, 1, 10**6), integer("workers", workers, 1, 10**4)
     hours = None if hours is None else number("hours", hours, 0)
     seconds, episodes = number("seconds", seconds, 0, above=True), integer("episodes", episodes, 2, 10**6)
@@ -287,7 +291,10 @@ def rehearse(
     if at is not None and task.cost is not None:
         raise ValueError(f"at= counts measurements, and with cost a budget is money: leave at={at} out")
     if task.items:
-        raise ValueError("arms that are the columns of a table (items) cannot be rehearsed")
+        raise ValueError(
+            "a study with items cannot be rehearsed: what it takes depends on how alike results on one item are, "
+            "of which no prior speaks"
+        )
     if isinstance(prior, Mapping) and not prior:
         raise ValueError("a prior is a guess, or results of arms, got {}")
     guessed = isinstance(prior, Mapping) and not any(isinstance(one, (Sequence, np.ndarray)) for one in prior.values())
@@ -298,7 +305,7 @@ def rehearse(
         believed = f"what {int(pilot[1].scored.sum())} results of {len(pilot[0])} arms leave open"
     elif not guessed:
         text = f"the forecast rests on a guess: {believed}. Give a prior, such as the results of a pilot study"
-        believed = f"a guess, {believed}"
+        believed = f"{GUESSED}{believed}"
         warnings.warn(text, UserWarning, stacklevel=2)
     if isinstance(facts, Mapping) and {"per_plate", "raters", "repeats", "blocks"} & set(wishes_of(facts)):
         text = "rehearsals ask for any arm at any time: per_plate, raters, repeats and blocks may take more"

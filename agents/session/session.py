@@ -7,9 +7,10 @@ import math
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +21,13 @@ from bandit_envs.kernels import choice, flag, integer, number, orders, root_key
 from bandit_envs.stopping import RATES
 
 from . import tables
-from .calling import measured
-from .design import asked_by, code_of, refuse_code, refuse_parts, refuse_stranger
+from .design import batch_of, code_of, refuse_code, refuse_stranger
 from .doubts import about_failures, about_noise, doubts, rounded
-from .fold import FEWEST_ARMS, State, count_of, fold, limits_of, sample_of
-from .log import ADDED, ASKED, COUNTED, FAILED, LARGEST, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event, Log
+from .fold import FEWEST_ARMS, State, fold, limits_of
+from .log import ADDED, ASKED, FAILED, LARGEST, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event, Log
+from .questions import Ask, Question, Row, placed, refuse_beyond_budget, told
 from .rehearsal import Rehearsal, course_of, rehearse
+from .running import Running
 from .setup import Setup, checked_name
 from .statements import contradictions
 
@@ -34,42 +36,6 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
 
 Seen = TypeVar("Seen")
-
-
-class _Ask(NamedTuple):
-    number: int  # of the event
-    arm: int
-    who: str | None
-
-
-class Ask(_Ask):
-    """A question that waits for its result: the number of the event, the arm, who asks; of a table, also `item`."""
-
-    item: int | str | None = None
-    code: str | None = None  # of a blind session, what stands for the question
-
-
-class Question(int):
-    """What to measure next: its arm, also as `arm`; of a table, `item`, the row; `number` of the event that asked.
-
-    Of a blind session, `code` stands for it.
-    """
-
-    item: int | str | None
-    number: int | None
-    code: str | None
-
-    def __new__(
-        cls, arm: int, item: int | str | None = None, number: int | None = None, code: str | None = None
-    ) -> Self:
-        made = super().__new__(cls, arm)
-        made.item, made.number, made.code = item, number, code
-        return made
-
-    @property
-    def arm(self) -> int:
-        """The number of the arm."""
-        return int(self)
 
 
 class Session:
@@ -82,13 +48,9 @@ class Session:
     that wait count as if their results had come, each as its arm's present mean.
 
     Args:
-        agent: as for `agents.make`: a name, "module:Class", a class, an agent, a function of the task. None: the agent
-            in the store.
-        task: an environment, a `Task`, or plain facts as for `task_from_facts`, with `reserve`, the part of delta that
-            is kept for arms that come later, and `minimize=True` where a lower value is better; with `items`, `judge`,
-            a table of cheap scores of all N x K cells, in the range of measurements and known beforehand, of which
-            `judge_slope` in (0, 1], by default 1/2, is taken off (prediction-powered inference, Angelopoulos et al.,
-            Science 2023; docs/tables.md). None: the task in the store.
+        agent: which one decides, as for `agents.make`: a name, "module:Class", a class, an agent, a function of the
+            task. None: the agent in the store.
+        task: an environment, a `Task`, or the facts of `task_from_facts`. None: the task in the store.
         store: path of a file for SQLite, or another address of SQLAlchemy, as "postgresql+psycopg://user@host/name";
             ":memory:" keeps the session as long as this object.
         names: of the arms, where the facts do not name them; None: their numbers.
@@ -197,7 +159,7 @@ class Session:
 
         Args:
             n: how many measurements.
-            who: asks, for the history, and so that results find their questions.
+            who: the person who asks, for the history, and so that results find their questions.
             take_over: seconds without an event of another person, after which that person's open questions are asked
                 again first, in their places in the order; later results of that person are refused. A `run` that has
                 promised rarer signs of life has so much more time. Questions of `raters` stay theirs.
@@ -209,11 +171,12 @@ class Session:
 
         def asked(state: State) -> list[Event]:
             old = [] if {"raters", "repeats"} & set(self.wishes) else state.orphans(who, lease)[:n]
-            new = [(None, arm, row) for arm, row in state.cells_wanted(n - len(old), who)]
+            new = state.cells_wanted(n - len(old), who)
             if "blind" in self.wishes and "plate" not in self.wishes and len(new) > 1:  # places would give arms away
                 key, call = root_key(self._setup.public_seed)[:, None], np.array([state.upto], np.uint64)
                 new = [new[place] for place in orders(key, call, len(new))[0]]
-            return [Event(0, ASKED, arm, row, about, who, run) for about, arm, row in [*old, *new]]
+            more = [Event(0, ASKED, arm, row, None, who, run) for arm, row in new]
+            return [*state.asked_again(old, who, run), *more]
 
         added, state, tabled = self._append(asked), self._state, self.task.items
         return [
@@ -247,11 +210,11 @@ class Session:
                 are numbers, a number is a name. A name does not say which of several open questions about this arm
                 is answered: it is refused, unless order="arrival", or one call has the results of all.
             value: what was measured: a number, or as many numbers as an arm has dimensions.
-            who: has measured it, for the history. None: who has asked, of a question of `pending`.
+            who: the person who has measured it, for the history. None: who has asked, of a question of `pending`.
             item: of a table, the row, by its name or number, asked for or not; None: the row of the oldest question.
-            n, successes: of a count, how many measurements, up to 10^9, of the budget; how many were 1, of 0 to 1.
-            mean, sd: else their mean and sample standard deviation (divisor n - 1), by which noise is judged; sd only
-                where n > 1. Higher moments are then unknown, so that less is certified within a range.
+            n: of a count, how many measurements, up to 10^9, of the budget. successes: how many of them were 1.
+            mean: of a count without successes, the mean. Less is certified within a range, as higher moments are
+                unknown. sd: the sample standard deviation (divisor n - 1), by which noise is judged, where n > 1.
 
         Raises:
             ValueError: for an unknown or withdrawn arm, a value outside the support, a cell that the table lacks or
@@ -266,12 +229,12 @@ class Session:
     def tell_all(self, results: Iterable[tuple[object, ...]], who: str | None = None) -> int:
         """Record results, pairs of an arm and a value as for `tell`: all of them or, where one is wrong, none.
 
-        Of a table they may be triples of an arm, a value and an item. Returns how many there were.
+        Of a table they may be triples, with an item; a value may be a `Count`. Returns how many there were.
 
         Raises:
             ValueError: as `tell`, naming the first row, from 1, where there are several.
         """
-        return self._record(_placed(results, bool(self.task.items)), who)
+        return self._record(placed(results, bool(self.task.items)), who)
 
     def tell_table(self, table: Any, *, who: str | None = None, again: bool = False, **columns: Any) -> int:
         """Record the results, or counts, in a table, all or, where one is wrong, none. Returns how many results.
@@ -286,17 +249,17 @@ class Session:
 
         Args:
             table: path of a file (CSV, Excel, JSON Lines, Parquet), or a dataframe.
-            who: has measured them.
-            again: record it all the same.
+            who: the person who has measured them. again: record a table that begins with recorded results.
             columns: `arm`, `value`, `index`, `wide`, `item`, `sep`, `decimal`, `sheet`, `layout`, `n`, `successes`,
                 see `bandit_envs.measurements`. Words such as yes and no, or C and I, are 1 and 0 on a range of 0 to 1.
 
         Raises:
-            ValueError: naming the row and the column, of a value beyond the range also the arm and the item.
+            ValueError: naming the row and the column, of a value beyond the range also the arm and the item;
+                for arms whose share of traffic changes by day.
             FileNotFoundError: if there is no such file.
 
         Warns:
-            UserWarning: of a column that is ignored, and of arms whose share of traffic changes by day.
+            UserWarning: of a column that is ignored.
         """
         columns = {"binary": limits_of(self.task) == (0, 1)} | columns
         found, again = measurements(table, **columns), flag("again", again)
@@ -312,8 +275,8 @@ class Session:
         kept, compared = self._look(lambda state: state.kept), not (self.task.items or self.task.make_problem().local)
         first = self.names[kept] if kept is not None else found.arms[0] if compared and found.arms else ""
         if moved := uneven(found, first):
-            self._read += f"; of {', '.join(moved):.200} {MOVED}"
-            warnings.warn(f"{found.of}: of {', '.join(moved):.200} {MOVED}", UserWarning, stacklevel=2)
+            alike = f"where all days are alike, leave the column {found.day!r} out"
+            raise ValueError(f"{found.of}: of {', '.join(moved):.200} {MOVED}; {alike}")
         found = within(found, self.task.ranges or limits_of(self.task))
         rows = list[tuple[str, Any, Any, Any]]()
         for one in found.rows:
@@ -326,83 +289,23 @@ class Session:
 
     def _record(
         self,
-        rows: Sequence[tuple[str, Any, Any, Any]],
+        rows: Sequence[Row],
         who: str | None,
         table: str | None = None,
         again: bool = False,
         history: Measurements | None = None,
     ) -> int:
-        """Record rows (a place for errors, an arm, a value, an item or None) of a `table`, or a `history`."""
-        who, text, count = _person(who), None if table is None else tables.read_from(table), 0
+        """Record rows of a `table`, or a `history`."""
+        who, text, results = _person(who), None if table is None else tables.read_from(table), list[Event]()
 
         def events(state: State) -> list[Event]:
-            nonlocal count
-            new, taken, cells = list[Event](), set[int](), dict(state.cells) if self.task.items else {}
-            alone = dict[int, list[str]]()  # the places of results that name an arm alone
-            for place, arm, value, item in rows:
-                row, coded = None, asked_by(state, arm)
-                try:
-                    if isinstance(value, Count):
-                        value = count_of(self.task, value, state)
-                        if isinstance(arm, (Ask, Question)) or item is not None:
-                            raise ValueError(f"a count answers no question: name its arm alone, got {arm!r:.80}")
-                        new.append(Event(0, COUNTED, state.arm(arm), value, None, who, text))
-                        continue
-                    if coded is not None:
-                        if coded not in state.asks or coded in taken:
-                            raise ValueError(f"the question {arm} has its result already, or is not asked any more")
-                        arm = Ask(coded, *state.asks[coded])
-                    about = arm.number if isinstance(arm, (Ask, Question)) else None
-                    is_question = isinstance(arm, (Ask, Question))
-                    one = state.present(arm.arm) if is_question else state.arm(arm)
-                    sample = sample_of(self.task, value)
-                    asked = about is not None and about not in state.undone
-                    if asked and (about not in state.places or state.events[about].arm != one):
-                        raise ValueError(f"the question {about} was asked again, or is not about this arm")
-                    item = arm.item if item is None and isinstance(arm, (Ask, Question)) else item
-                    item = state.item(state.row_asked[about]) if item is None and about in state.row_asked else item
-                    if item is not None and not self.task.items:
-                        raise ValueError(f"there are no items in this session, got item={item!r:.200}")
-                    if self.task.items:
-                        row = state.row(one, item, who, taken)
-                        known = cells.setdefault((one, row), sample)
-                        if (one, row) in state.cells or known is not sample:
-                            if table is not None and known == sample:
-                                continue
-                            raise ValueError(tables.already(state, one, row, known))
-                        sample = *np.atleast_1d(sample).tolist(), row
-                except ValueError as error:
-                    raise ValueError(f"{place}{error}") from None
-                if about is None or self.task.items:
-                    about = state.ask_answered_by(one, who, taken, row)
-                    if about is not None and not self.task.items:
-                        alone.setdefault(one, []).append(place)
-                elif about in taken or about not in state.asks:
-                    about = None  # it has a result, or was undone: another one is not asked for
-                taken |= set() if about is None else {about}
-                by = arm.who if who is None and isinstance(arm, Ask) else who
-                new.append(Event(0, TOLD, one, sample, about, by, text))
-            for one, at in alone.items() if state.in_order and not state.run.over else ():
-                state.refuse_unnamed(one, who, taken, at[0])
-            if state.blocks:
-                refuse_parts(state, new)
-            results = new
+            new = told(state, rows, who, text)
+            results[:] = new
             if history is not None:
-                new, results = tables.replayed(state, history, who)
+                new, results[:] = tables.replayed(state, history, who)
                 if any(one.kind in (ADDED, WITHDRAWN) for one in new):
                     _refuse_changes(state)
-            count, of = sum(one.size for one in results), "" if table is None else f"{table}: "
-            left = state.remaining if of or COUNTED in {one.kind for one in results} else None
-            prices = state.setup.prices(max([len(state.names), *(1 + (one.arm or 0) for one in results)]))
-            if left is not None and isinstance(prices, tuple):
-                paid = sum(prices[one.arm or 0] * one.size for one in results)
-                if paid > state.setup.task.purse - (state.money or 0.0):
-                    raise ValueError(f"{of}{count} results cost {paid:g}, and the budget leaves {left}")
-            elif left is not None and prices is None and count > left:
-                raise ValueError(
-                    f"{of}{count} results, and the budget leaves {left}. Results count as part of "
-                    "the budget, and those beyond it would not count in the answer: begin a session with a larger one"
-                )
+            refuse_beyond_budget(state, results, "" if table is None else f"{table}: ")
             if table is not None and not again and not self.task.items:
                 tables.refuse_repeated(state, table, results)
             return new
@@ -415,7 +318,7 @@ class Session:
                 news.append(noise[1])
             for sentence in filter(None, news):
                 warnings.warn(sentence, UserWarning, stacklevel=3)
-        return count
+        return sum(one.size for one in results)
 
     @property
     def read(self) -> str:
@@ -524,8 +427,7 @@ class Session:
             found = [Ask(number, arm, who) for number, (arm, who) in state.asks.items()]
             for one in found:
                 one.code = self._code(one.number)
-                if one.number in state.row_asked:
-                    one.item = state.item(state.row_asked[one.number])
+                one.item = state.item(state.row_asked[one.number]) if one.number in state.row_asked else None
             return found
 
     @property
@@ -628,8 +530,9 @@ class Session:
     def run(
         self,
         measure: Callable[..., object],
-        workers: int = 1,
+        workers: int | None = None,
         *,
+        executor: Executor | None = None,
         retries: int = 5,
         timeout: float | None = None,
         failed: float | str | None = None,
@@ -645,9 +548,13 @@ class Session:
         Args:
             measure: `measure(arm, item)`, of the arm's name, and the item's name or number; `measure(arm)` where there
                 is no table. It returns the value, or is a coroutine function that does.
-            workers: how many at a time, in threads, or as tasks of one event loop.
+            workers: how many at a time: in threads, as tasks of one event loop, or in the executor. None: 1, or as many
+                as the executor has.
+            executor: any `concurrent.futures.Executor`, as of processes or Dask's `client.get_executor()`; it is not
+                shut down. Where it breaks, since a process has died, the run ends, and its questions wait.
             retries: how often a measurement that fails, or takes too long, is tried again, after 0.1, 0.2, 0.4, .. s.
-            timeout: seconds that one try may take; None: any. A thread that takes longer is left alone.
+            timeout: seconds that one try may take from when it is handed over; None: any. What takes longer is left
+                alone.
             failed: a measurement fails by an error, None or NaN every time. "skip": it has no score, and is not asked
                 for again. A number counts as its score. The history marks both as "failed". None: the error is raised
                 after the other running calls; its question waits. After 10 failures in a row the run ends in any case.
@@ -658,7 +565,7 @@ class Session:
         Raises:
             ValueError: for bad arguments, a value that is no measurement, and where a run of this name still runs.
             KeyboardInterrupt, SystemExit: after Ctrl-C, SIGTERM.
-            RuntimeError: after 10 failures in a row.
+            RuntimeError: after 10 failures in a row, and of an executor that is broken.
             Exception: what `measure` has raised, with a note of the arm and the item.
 
         Warns:
@@ -666,7 +573,7 @@ class Session:
                 end, of the share of each arm that has failed.
         """
         refuse_stranger(self.wishes, who)
-        return measured(self, measure, workers, retries, timeout, failed, take_over, who)
+        return Running(self, measure, workers, executor, retries, timeout, failed, take_over, who).run()
 
     def _fail(self, question: int, value: float | None, who: str | None, why: str) -> None:
         """Record that the measurement of a question has failed, which counts as a value; None: it has no score."""
@@ -735,8 +642,32 @@ class Session:
 
         return int(self._append(undoing)[0].about or 0)
 
+    def undo_batch(self, event: int | None = None, *, results: bool = True) -> int:
+        """Undo a whole plate, or batch: all that one call of `ask` asked for, where there are no plates.
+
+        Args:
+            event: the number of a question of it, or of a result; None: the last question that was not undone.
+            results: False: only its questions that wait are given back; results stay.
+
+        Returns how many events were undone.
+
+        Raises:
+            ValueError: where there is nothing of this kind to undo; nothing is recorded.
+        """
+        number = None if event is None else integer("event", event, 1, LARGEST)
+
+        def undoing(state: State) -> list[Event]:
+            batch = batch_of(state, number)
+            found = [one for one in state.told if one.number not in state.undone and one.about in batch] * results
+            found += [state.events[one] for one, now in batch.items() if results or now in state.asks]
+            if not found:
+                raise ValueError("no question of this plate, or batch, waits for a result")
+            return [_undoing(one) for one in found]
+
+        return len(self._append(undoing))
+
     def undo_table(self, table: str | Path) -> int:
-        """Undo all results of the last table of this name, or path, that `tell_table` recorded; returns how many."""
+        """Undo all results, no questions, of the last table of this name, or path, recorded; returns how many."""
         return len(self._append(lambda state: [_undoing(one) for one in tables.last_read(state, table)]))
 
     def note(self, text: str, who: str | None = None) -> None:
@@ -860,18 +791,6 @@ def _refuse_changes(state: State) -> None:
 def _undoing(event: Event) -> Event:
     """The event that undoes this one."""
     return Event(0, UNDONE, event.arm, about=event.number)
-
-
-def _placed(results: Any, tabled: bool) -> list[tuple[str, Any, Any, Any]]:
-    """Results with their place, "" of a single one: an arm, a value, and an item or, where none is named, None."""
-    try:
-        rows = list(results)
-    except TypeError:
-        raise ValueError(f"results must be pairs of an arm and a value, got {results!r:.200}") from None
-    for i, row in enumerate(rows, 1):
-        if isinstance(row, (str, bytes)) or not hasattr(row, "__len__") or not 2 <= len(row) <= 2 + tabled:
-            raise ValueError(f"row {i}: a result must be a pair of an arm and a value, got {row!r:.200}")
-    return [(f"row {i}: " if len(rows) > 1 else "", *row, *(None,) * (3 - len(row))) for i, row in enumerate(rows, 1)]
 
 
 def _person(who: object) -> str | None:

@@ -49,15 +49,40 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
     """The task of plain facts, and the names of the arms where they are given.
 
     Args:
-        facts: `problem`, its name, and its parameters by their names; `arms`, how many, or their names; `items`, of
-            rows of a table on which all arms are measured, each once, likewise: what is true is then the mean over all
-            rows; `range`, the lowest and highest value of a measurement (with items, such a pair for each of its
-            `dimensions`), or `sigma`, the standard deviation of its noise, or `binary=True` where it is 0 or 1;
-            `budget`, how many measurements there may be, `delta`, the allowed error probability, neither or both;
-            `max_pulls`; `cost`, the prices of measurements, as a list, a dict by names, 1 of others, or "row", see
-            `Task`: the budget is then money; `dimensions` of a measurement, and `independent=True` where these are
-            known not to depend on each other; `reserve`, `minimize` and `judge`, see `Session`, and those of `WISHES`,
-            which are not of the task; with `blocks`, all arms are measured in each block.
+        facts: those below, and the parameters of the problem, by their names. What is None is not there.
+
+    Facts:
+        problem (str): what is asked: Threshold, AllGood, TopK, BestArm, BetterThanControl, Feasible, or "module:Class".
+        arms: how many there are, or their names.
+        items: rows of a table on which all arms are measured, each once: how many, or their names. What is true is then
+            the mean over all rows.
+        range: the lowest and the highest value of a measurement; with items such a pair for each of its dimensions.
+        sigma (float): the standard deviation of the noise of a measurement, in place of a range.
+        binary (bool): a measurement is 0 or 1.
+        dimensions (int): how many numbers a measurement is, if not 1.
+        independent (bool): the numbers of a measurement are known not to depend on each other.
+        budget (int): how many measurements there may be, or with `cost` how much money.
+        delta (float): the allowed error probability, for agents that stop by themselves.
+        max_pulls (int): a number of measurements that ends the session.
+        cost: prices of a measurement, of all arms or by names, 1 of others; or "row": rows of a table cost 1 each.
+        hint: of BestArm with items, a table of the same arms on other rows, or their means there, by which bets are
+            made until results differ.
+        judge: with items, a table of cheap scores of all N x K cells, in the range of measurements and known
+            beforehand, as of a grader; good ones save measurements (prediction-powered inference, Angelopoulos et al.,
+            Science 2023; docs/tables.md).
+        judge_slope (float): the part of a score that is taken off, in (0, 1]. None: 0.5.
+        reserve (float): the part of delta, in [0, 1), that is kept for arms that are added, or whose rivals leave.
+        minimize (bool): a lower value is better; of Threshold, arms with a mean of the threshold at most are wanted.
+        title (str): what the experiment is about.
+        unit (str): of a measurement.
+        noun (str): what an arm is called, as "compound".
+        plate (int): how many wells a plate has: questions fill plates in their order.
+        per_plate (int): how many wells of a plate an arm may have.
+        controls: wells that an arm has of each plate, how many, or a share below 1, by the arms' names.
+        raters: who may ask: each measures an arm once, or `repeats` times.
+        repeats (int): how often a person may measure an arm.
+        blocks: "plate", "day" or "rater": all arms are measured in each, so that its effect drops out.
+        blind (bool): questions have codes, in place of the names of arms.
     """
     given = {name: value for name, value in facts.items() if value is not None}
     for name in ("problem", "arms"):
@@ -69,9 +94,9 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
     arms, names = given["arms"], None
     if isinstance(arms, Sequence) and not isinstance(arms, str):
         names, arms = list(arms), len(arms)
-        names = names if arms < 2 else checked_names(names, arms)
-    if isinstance(arms, str) or integer("arms", arms) < 2:
-        allowed = "a number of arms, two at least, or a list of their names"
+        names = names if arms < 1 else checked_names(names, arms)
+    if isinstance(arms, str) or integer("arms", arms) < 1:
+        allowed = "a number of arms, or a list of their names"
         raise ValueError(f"arms must be {allowed}, got {given['arms']!r:.200}")
     known: list[str] = [name for name in ("range", "sigma") if name in given]
     if given.get("binary") is not None and flag("binary", given["binary"]):
@@ -90,13 +115,12 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
         sample |= {"ranges": many}
     elif "sigma" in known:
         sample = {"distribution": "gaussian", "support": None, "sigma": given["sigma"]}
-    items = None
     if "items" in given:
         if "sigma" in given:
             raise ValueError("with items, a measurement is one number, or several, in a range: leave out sigma")
         named = item_names(given["items"])
-        items = given["items"] if named is None else len(named)
-        sample |= {"items": items} | ({} if "binary" in known else {"distribution": "shared"})
+        sample["items"] = given["items"] if named is None else len(named)
+        sample |= {} if "binary" in known else {"distribution": "shared"}
     if "blocks" in given:
         if not {"items", "sigma", "binary"}.isdisjoint(given) or given.get("dimensions", 1) != 1:
             text = "with blocks, a measurement is one number in a range:"

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from bandit_envs import stopping
 
 from .claims import Claim, claimed, numbers_of
+from .course import Statistics
+from .doubts import about_noise
 from .fold import State
 from .promise import shares_alone
 
@@ -89,9 +91,7 @@ def against_control(state: State) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]
     """The arms that there are which results of now show to be better than the control, and not to be, (K,) each."""
     strict: Any = copy.copy(state.run.problem)
     strict.tolerance = 0.0
-    seen, D = state.statistics.at(state.active), state.setup.task.D
-    mean, variance = (seen.mean[:, 0], seen.variance[:, 0]) if D == 1 else (seen.mean, seen.variance)
-    evidence = strict.arm_evidence(seen.pulls, mean, variance=variance, **counts_on(state, seen))
+    evidence = strict.arm_evidence(**counts_on(state, state.statistics.at(state.active)))
     evidence[strict.control] = -np.inf
     level = (state.run.delta or UNASKED) * state.run.share.ratio
     better, worse = (stopping.discoveries(evidence[:, side], level) for side in (0, 1))
@@ -99,17 +99,19 @@ def against_control(state: State) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]
     return better, worse
 
 
-def counts_on(state: State, seen: Any) -> dict[str, Any]:
+def counts_on(state: State, seen: Statistics) -> dict[str, Any]:
     """What a comparison with the control counts on, in the words of `BetterThanControl.comparison`."""
     assert state.run.certifier is not None
-    numbers = numbers_of(state.run.certifier, seen, True)
+    numbers, task = numbers_of(state.run.certifier, seen, True), state.setup.task
     name = next(name for name, code in stopping.CODES.items() if code == numbers[stopping.DISTRIBUTION])
-    options: dict[str, Any] = {"distribution": name, "sigma": math.sqrt(min(numbers[stopping.VARIANCE], 1e199))}
-    if name == "bounded":
-        D = () if state.setup.task.D == 1 else (state.setup.task.D,)
-        moments = seen.moments.reshape(len(seen.pulls), *D, 2)
-        options |= {"support": state.setup.task.support, "moments": moments}
-    return options
+    shape = seen.mean.shape if task.D > 1 else seen.pulls.shape
+    known: dict[str, Any] = {
+        "pulls": seen.pulls,
+        "mean": seen.mean.reshape(shape),
+        "variance": seen.variance.reshape(shape),
+    }
+    known |= {"support": task.support, "moments": seen.moments.reshape(*shape, 2)} if name == "bounded" else {}
+    return {**known, "distribution": name, "sigma": math.sqrt(min(numbers[stopping.VARIANCE], 1e199))}
 
 
 def by_intervals(state: State) -> NDArray[np.int64]:
@@ -132,8 +134,12 @@ def by_intervals(state: State) -> NDArray[np.int64]:
 
 def contradictions(state: State) -> list[str]:
     """A sentence for each arm of which two things are said that cannot both be, or not be for long."""
-    if not state.count or state.setup.task.items:
-        return []
+    if state.contradicted[0] < state.upto and state.count and not state.setup.task.items:
+        state.contradicted = state.upto, _contradictions(state)
+    return [*state.contradicted[1]]
+
+
+def _contradictions(state: State) -> list[str]:
     said: dict[int, list[tuple[int, str]]] = {int(arm): [] for arm in state.active}
     for arm, claim in enumerate(claims_of(state) or ()):
         if arm in said and claim.side:
@@ -148,6 +154,10 @@ def contradictions(state: State) -> list[str]:
             for place in np.flatnonzero(mask):
                 said[int(state.active[place])].append((side, f"all its results show it to be {word} than the control"))
     answer, certified, found = state.answer(), is_certified(state), list[str]()
+    noise = about_noise(state)
+    if noise is not None and noise[0] == "refuted" and (certified or any(said.values())):
+        scale = noise[1].partition(":")[0]
+        found.append(f"{scale}, by which it is said what is certain of the answer and of arms: nothing is promised")
     for arm, ones in said.items():
         inside = 1 if answer[arm] else -1
         kind = "the certified answer" if certified else "the answer of now"

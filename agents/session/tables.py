@@ -145,17 +145,16 @@ def claims_table(state: State, rate: str = "familywise") -> DataFrame:
 def comparison_table(state: State, rate: str) -> DataFrame:
     """The table of the arms against the control; see `Session.comparison`."""
     problem: Any = state.run.problem
-    run, there, D = state.run, state.active, state.setup.task.D
+    run, there = state.run, state.active
     if problem.kept is None or run.certifier is None:
         text = f"arms are compared with a control in BetterThanControl, {MOST_PAIRED} arms at most,"
         raise ValueError(f"{text} got {problem.name} of {len(there)} arms")
     seen, level = state.statistics.at(there), (run.delta or UNASKED) * run.share.ratio
-    shown = seen.mean[:, 0] if D == 1 else seen.mean, seen.variance[:, 0] if D == 1 else seen.variance
     claims, options = claims_of(state), counts_on(state, seen)
     if rate == "familywise" and claims is not None and not problem.tolerance:  # what is found stays
         sides = np.array([claims[arm].side for arm in there])
         options["finds"] = sides > 0, sides < 0
-    found = problem.comparison(seen.pulls, shown[0], variance=shown[1], level=level, rate=rate, **options)
+    found = problem.comparison(level=level, rate=rate, **options)
     for name in ("low", "high"):
         found[name][np.abs(found[name]) > 1e90] *= math.inf  # a scale that is not borne out
     if state.setup.own is not None:  # in the user's own sign, in which shares of a mean are others

@@ -13,6 +13,12 @@ if TYPE_CHECKING:
 
 ENDINGS = {"s": "es", "x": "es", "ch": "es", "sh": "es"}  # of words that take more than an "s"
 
+LEEWAY = {
+    "tolerance": "within {} of the boundary may be on either side",
+    "slack": "beyond the boundary by up to {} may be, too",
+    "epsilon": "worse by up to {} may stand for others",
+}
+
 
 def plural(noun: str) -> str:
     """The plural of a word: compound, compounds; dish, dishes; assay, assays; category, categories."""
@@ -32,8 +38,8 @@ def meaning(session: Session, noun: str = "option") -> str:
 
     A problem that is not of this package has its own line, and its parameters.
     """
-    problem, wishes, K = session.task.make_problem(), session.wishes, len(session.active)
-    nouns, unit = f"{K} {plural(wishes.get('noun', noun))}", f" {wishes['unit']}" if "unit" in wishes else ""
+    problem, (nouns, unit) = session.task.make_problem(), _nouns(session, noun)
+    nouns = f"{len(session.active)} {nouns}"
     ours = type(problem).__module__.startswith("bandit_envs.")  # what derives from these may ask something else
     ask = problem.in_words if ours else functools.partial(Problem.in_words, problem)
     question = ask(f"Which of the {nouns}", nouns, unit, session.minimize)
@@ -43,16 +49,19 @@ def meaning(session: Session, noun: str = "option") -> str:
 
 def leeway(session: Session, noun: str = "option") -> str:
     """What an answer may have that still counts as right, to stand behind its probability; "" where nothing."""
-    problem, wishes = session.task.make_problem(), session.wishes
+    problem, (nouns, unit) = session.task.make_problem(), _nouns(session, noun)
     given: Any = problem.settings
-    nouns = plural(wishes.get("noun", noun))
-    unit = f" {wishes['unit']}" if "unit" in wishes else ""
-    if near := float(given.get("tolerance") or 0.0):
-        return f", in which {nouns} within {near:g}{unit} of the boundary may be on either side,"
-    if near := float(given.get("slack") or 0.0):
-        return f", in which {nouns} beyond the boundary by up to {near:g} may be, too,"
-    near = 0.0 if problem.answer_size is None else float(given.get("epsilon") or 0.0)
-    return f", in which {nouns} worse by up to {near:g}{unit} may stand for others," if near else ""
+    for name, may in LEEWAY.items():
+        near = float(given.get(name) or 0.0)
+        if near and (name != "epsilon" or problem.answer_size is not None):
+            return f", in which {nouns} {may.format(f'{near:g}' + unit * (name != 'slack'))},"
+    return ""
+
+
+def _nouns(session: Session, noun: str) -> tuple[str, str]:
+    """What arms are called, and the unit of measurements behind a blank."""
+    wishes = session.wishes
+    return plural(wishes.get("noun", noun)), f" {wishes['unit']}" if "unit" in wishes else ""
 
 
 def against(found: Any) -> tuple[str, dict[str, tuple[str, str, str, str]], str]:

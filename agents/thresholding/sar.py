@@ -49,6 +49,8 @@ class SAR(Algorithm):
     def __init__(self, task: Any) -> None:
         super().__init__(task)
         K = self.task.K
+        if K == 1:
+            raise ValueError(f"{self.name} leaves arms out, one in each phase: it needs 2 arms or more, got 1")
         self.pulls = np.diff(phase_ends(K, budget_for(self.name, self.task, K + 1)))
 
     plays = False  # the problem's margins are those of NumPy

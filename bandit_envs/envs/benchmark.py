@@ -1,8 +1,7 @@
 """The tasks of the benchmark: instances, priors and real tables with a budget or a delta, and what is known of each.
 
-They are declared in `benchmark-v1.toml` and `benchmark-v2.toml`. The files of references have, for each task, the value
-of uniform sampling and the best value that was known when the version was made, or the exact optimum. All are frozen
-with their version.
+They are declared in `benchmark-v2.toml`. The file of references has, for each task, the value of uniform sampling and
+the best value that was known when the version was made, or the exact optimum. Both are frozen with their version.
 """
 
 from __future__ import annotations
@@ -19,8 +18,9 @@ import gymnasium as gym
 from ..instances.lookup import ships
 from ..kernels.checks import choice
 
-VERSIONS = ("v1", "v2")
-SETS = ("v2", "quick-v2", "v2-offline", "v1", "quick")
+VERSION = "v2"
+SETS = ("v2", "quick-v2", "v2-offline")
+GONE = {"v1": "v2", "quick": "quick-v2"}  # the sets of version 1, and those in their place
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,10 @@ class BenchmarkTask:
             number, from episode 0 of `root` on. root: the root seed of the episodes, which no stored model has seen.
         train_root: a root seed for training. source: the paper, or where the arms come from.
         uniform: the value of the agent `uniform` on these episodes: the mean score with a budget, the mean number of
-            pulls with a delta, in which an episode that is cut counts twice in version 2. best: the best value that is
+            pulls with a delta, in which an episode that is cut counts twice. best: the best value that is
             known. best_agent: whose value it is; "exact": the best policy's, by dynamic programming.
         neighbours: by name, keywords of harder instances, of which an agent knows the same: with a delta, it is judged
-            on these too. version: "v1" or "v2".
+            on these too. version: "v2".
         bound: a value that none exceeds: 1 with a budget, a lower bound of the pulls with a delta; NaN: none is known.
     """
 
@@ -50,7 +50,7 @@ class BenchmarkTask:
     best: float
     best_agent: str
     neighbours: Mapping[str, dict[str, Any]] = field(default_factory=dict)
-    version: str = "v1"
+    version: str = VERSION
     bound: float = math.nan
 
     @property
@@ -87,30 +87,32 @@ def benchmark_tasks(set: str | Sequence[str] = "v2") -> tuple[BenchmarkTask, ...
     """The tasks of a set of the benchmark.
 
     Args:
-        set: "v2" or "v1", all of that version; "quick-v2" or "quick" (of version 1), one of each group; "v2-offline",
-            those of version 2 whose data come with the package; or a list of names of tasks.
+        set: "v2", all of them; "quick-v2", one of each group; "v2-offline", those whose data come with the package; or
+            a list of names of tasks.
     """
-    known = {task.name: task for version in VERSIONS for task, _ in _tasks(version)}
+    known = {task.name: task for task, _ in _tasks()}
     if isinstance(set, (list, tuple)) and set:
         return tuple(known[name] for name in dict.fromkeys(choice("each of set", name, [*known]) for name in set))
+    if isinstance(set, str) and set in GONE:
+        text = f"set={set!r} was of version 1, which is no more since 0.3.0: {GONE[set]!r} is in its place;"
+        raise ValueError(f"{text} docs/benchmark/v1.csv has the scores")
     if not isinstance(set, str) or set not in SETS:
         raise ValueError(f"set must be one of {list(SETS)}, or a list of names of tasks, got {set!r:.200}")
     quick, offline = "quick" in set, "offline" in set
-    of_version = _tasks("v2" if "v2" in set else "v1")
-    return tuple(task for task, in_quick in of_version if (in_quick or not quick) and (task.ships or not offline))
+    return tuple(task for task, in_quick in _tasks() if (in_quick or not quick) and (task.ships or not offline))
 
 
 @functools.cache
-def _tasks(version: str) -> list[tuple[BenchmarkTask, bool]]:
-    """The tasks of a version, and whether each is in its quick set."""
+def _tasks() -> list[tuple[BenchmarkTask, bool]]:
+    """The tasks, and whether each is in the quick set."""
     import csv  # here, so that the import of the package is quick
     import tomllib
 
     folder = Path(__file__).parents[1]
-    table = tomllib.loads(folder.joinpath(f"benchmark-{version}.toml").read_text(encoding="utf-8"))
-    lines = folder.joinpath(f"references-{version}.csv").read_text(encoding="utf-8").splitlines()
+    table = tomllib.loads(folder.joinpath(f"benchmark-{VERSION}.toml").read_text(encoding="utf-8"))
+    lines = folder.joinpath(f"references-{VERSION}.csv").read_text(encoding="utf-8").splitlines()
     references = {row.pop("task"): row for row in csv.DictReader(lines)}
-    of_all = {"version": version, "root": table["root"], "train_root": table["train_root"]}
+    of_all = {"root": table["root"], "train_root": table["train_root"]}
     found = []
     for row in table["task"]:
         quick, known = row.pop("quick", False), references[row["name"]]

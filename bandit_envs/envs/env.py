@@ -39,10 +39,9 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
     mean of its samples and how many they are; behind the last one, arms are -1, samples and times 0. Where coordinates
     are pulled, arms are the actions.
 
-    `observation="relative"`: float32 (6 K + 4,), what is believed of the arms, in any units (docs/potential.md);
-    `observation="belief"`: (4 K + 1,), what earlier versions showed, in units of the samples. With `ranked=True`,
-    arms come in the order of certainty, least sure first, and actions name ranks of the observation last shown; `info`
-    is by arm index, with `order` (K,), the arms by rank.
+    `observation="relative"`: float32 (6 K + 4,), what is believed of the arms, in any units (docs/potential.md). With
+    `ranked=True`, arms come in the order of certainty, least sure first, and actions name ranks of the observation last
+    shown; `info` is by arm index, with `order` (K,), the arms by rank.
 
     Reward: 0, less `pull_cost` per pull; at the end the answer's score in [0, 1] (or 1 if correct, with
     `reward="correct"`). With `reward="gain"`: of each pull its expected gain in the score at the end, less `pull_cost`,
@@ -78,11 +77,11 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
             `Instance`, a `Sampler`, or a function that makes one; None: the problem's own `sampler`, else 10 Bernoulli
             arms drawn afresh in every episode.
         budget: pulls per episode, or None. delta: allowed error probability, or None.
-        max_pulls: safety cap, or None. pull_cost: price of a pull, >= 0.
+        max_pulls: pulls after which an episode is truncated, or None. pull_cost: price of a pull, >= 0.
         cost: prices of a pull, > 0: a list of K, a dict by names (others: 1), or "row"; it goes without pull_cost.
         reward: "score", "correct" or "gain", which needs actions="arm", a budget or max_pulls, and, as `ranked` and
             beliefs do, a problem with a look-ahead potential. actions: "arm" or "full".
-        observation: "statistics", "features", "relative", "belief" or "history", which needs a budget or max_pulls.
+        observation: "statistics", "features", "relative" or "history", which needs a budget or max_pulls.
         shuffle_arms: give the arms in a random order in every episode; None: as the instance has it; else, where arms
             are compared with each other and may change places (`Problem.any_order`), unless all are drawn alike.
         pull: what a pull samples: an "arm", or one "coordinate" of a D-dimensional arm; then the actions are
@@ -90,8 +89,8 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
         stop: whether there is an action that stops; without it, arms alone are actions, and a budget is needed.
         ranked: show the arms, and name them in actions, in the order of |d| / sd of `Lookahead.beliefs`.
         salt: an integer in 0 .. 2^63 - 1; another one gives unrelated public seeds, on the same samples.
-        batch: results are shown so many at a time, an integer >= 1. delay: so many further pulls later, a number >= 0;
-            or "exponential(8)", drawn for each pull with this mean. Up to 2^26 results may be pending side by side.
+        batch: results are shown so many at a time, an integer >= 1. Up to 2^26 may be pending side by side.
+        delay: results are shown so many further pulls later, a number >= 0; or "exponential(8)", drawn with this mean.
         render_mode: None, "ansi" (a table), "rgb_array" (a picture), or "human" (a window in which the picture moves);
             pictures need matplotlib.
         **parameters: the problem's own, e.g. `threshold`, `epsilon`, `k`.

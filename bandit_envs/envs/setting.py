@@ -23,7 +23,7 @@ from ..kernels import rng
 from ..kernels.checks import choice, flag, integer, ours
 from ..problems import BELIEFS, Problem, own
 from ..problems.registry import PROBLEMS
-from ..problems.task import Task, prices_of
+from ..problems.task import Task, observation_form, prices_of
 from ..simulation.simulator import MOST_TIMES
 from .history import check_size
 from .observations import NUMBERS, box_of
@@ -224,7 +224,8 @@ def resolve(
     known: dict[str, Any] = {name: getattr(arms, name) for name in same}
     known |= {"dependent": source.D > 1 and arms.code == RESAMPLED, "can_stop": flag("stop", stop)}
     known |= {"budget": budget, "delta": delta, "max_pulls": max_pulls, "pull_cost": pull_cost}
-    known |= {"actions": actions, "observation": observation, "pull": pull, "batch": batch, "delay": delay}
+    known |= {"actions": actions, "observation": observation_form(observation)}
+    known |= {"pull": pull, "batch": batch, "delay": delay}
     known["cost"] = None if cost is None else prices_of(cost, source.K, names)
     task = Task(problem=problem, parameters=chosen, K=source.K, D=source.D, **known)
     _check_beliefs(task, choice("reward", reward, REWARDS), flag("ranked", ranked))

@@ -15,7 +15,6 @@ from .arms import (
     Uniform,
     ends_of,
     register_distribution,
-    register_law,
 )
 from .datasets import Captions, captions
 from .instance import Instance, Sampler, from_table
@@ -38,6 +37,7 @@ from .tables import (
     number_in,
     rows_of,
     uneven,
+    weighted,
     within,
 )
 
@@ -47,5 +47,5 @@ __all__ = [
     "MISSING", "Measurements", "MOVED", "Polyhedra", "Pools", "PromptSelection", "Registry", "Resampled", "Sampler",
     "SAID", "ScoreTables", "Shared", "TRUE", "Tabulated", "Uniform", "Varied", "WORDS", "captions", "cells_of",
     "ends_of", "from_table", "measurements", "names_alone", "number_in", "register_distribution", "register_instance",
-    "register_law", "rows_of", "uneven", "within",
+    "rows_of", "uneven", "weighted", "within",
 ]  # fmt: skip

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..kernels import rng
 from ..kernels.checks import LARGEST, array, called, interval, number
-from ..kernels.spellings import Distributed, spelled
+from ..kernels.spellings import spelled
 from .registry import Registry
 
 Floats = NDArray[np.float64]
@@ -46,7 +46,7 @@ def ends_of(arms: Any) -> tuple[float, float]:
     return (0.0, math.inf) if arms.support is None or arms.distribution == "gaussian" else arms.support
 
 
-class Arms(Distributed):
+class Arms:
     """K arms: their distributions, and what agents may know of them.
 
     A distribution of one's own is a subclass. It has a name, `distribution`, and the `code` of a class below whose
@@ -123,8 +123,8 @@ class Arms(Distributed):
         _refuse(
             ~((self.variances >= 0) & (self.variances < np.inf)), self.variances, "variances must be >= 0 and finite"
         )
-        if not 2 <= self.K <= rng.ARMS_LIMIT:
-            raise ValueError(f"an instance has 2 to {rng.ARMS_LIMIT} arms, got {self.K}")
+        if not 1 <= self.K <= rng.ARMS_LIMIT:
+            raise ValueError(f"an instance has 1 to {rng.ARMS_LIMIT} arms, got {self.K}")
         self.support = None if support is None else interval("support", support)
         self.sigma = number("sigma", sigma, 0, LARGEST, above=True)
         rows = np.zeros(self.D) if data is None else array("data", data)
@@ -311,8 +311,8 @@ class Resampled(Arms):
     distribution, code = "resampled", RESAMPLED
 
     def __init__(self, rows: Sequence[ArrayLike], support: Sequence[float] | None = None) -> None:
-        if not np.iterable(rows) or isinstance(rows, (str, bytes)) or len(rows) < 2:
-            raise ValueError(f"rows must be the data of at least 2 arms, got {rows!r:.200}")
+        if not np.iterable(rows) or isinstance(rows, (str, bytes)) or len(rows) < 1:
+            raise ValueError(f"rows must be the data of at least one arm, got {rows!r:.200}")
         tables = [_scalar(_finite(f"rows of arm {i}", table, (1, 2))) for i, table in enumerate(rows)]
         shapes = {table.shape[1:] for table in tables}
         if len(shapes) > 1:
@@ -514,7 +514,6 @@ DISTRIBUTIONS: Registry[type[Arms]] = Registry(
     "bandit_envs.distributions",
     _check_distribution,
     {kind.distribution: kind for kind in (Bernoulli, Gaussian, Uniform, Categorical, Resampled, Tabulated, Shared)},
-    before="bandit_envs.laws",
 )
 
 
@@ -529,9 +528,6 @@ def register_distribution(kind: type[Arms]) -> type[Arms]:
     """
     DISTRIBUTIONS.register(getattr(kind, "distribution", None), kind)  # type: ignore[arg-type]
     return kind
-
-
-register_law = register_distribution  # the old name
 
 
 def from_dict(form: Form) -> Arms:

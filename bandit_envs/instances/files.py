@@ -9,18 +9,20 @@ from __future__ import annotations
 import codecs
 import contextlib
 import csv
+import importlib
 import io
 import json
 import re
 import warnings
-import zipfile
+from bisect import bisect
+from collections import Counter
 from collections.abc import Sequence
-from itertools import islice, takewhile
+from itertools import islice, product, takewhile
 from pathlib import Path
 from string import ascii_uppercase
 from typing import Any
 
-from ..kernels.checks import integer, require
+from ..kernels.checks import integer, require, unzipped
 
 MARKS = (",", ";", "\t")  # that part the cells of a line
 PLATES = {48: 32, 24: 16, 12: 8, 8: 6, 6: 4, 4: 3, 3: 2}  # columns and rows of plates with 1536 to 6 wells
@@ -29,9 +31,9 @@ FIRST = 200  # rows of a file that show how its cells are parted, and in which p
 SEP = re.compile(r"sep=(.?)[ \t]*(\r\n|\r|\n|$)", re.IGNORECASE)  # the first line of a spreadsheet's file, for itself
 WHOLE = re.compile(r"^0*(\d+)(\.0)?$")
 DIGITS = re.compile(r"[-+\d.,]+")
-MOST_CELLS = 3 * 10**7  # of a sheet of Excel, empty ones too
-MOST_BYTES = 2**31  # of an Excel file, unpacked
-MERGED = re.compile(rb'mergeCell[^>]* ref="([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})"')
+MOST_CELLS = 10**7  # of an Excel file
+YES = ("1", "t", "true")  # in XML
+UNSAVED = object()  # a formula without its value
 
 
 class Rows(list[tuple[str, list[Any]]]):
@@ -117,64 +119,95 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+def _page(page: Any, most: int) -> tuple[dict[tuple[int, int], Any], list[int], list[int]]:
+    """The cells of a sheet by (row, column), and its hidden rows and columns, in order.
+
+    They are read as a stream: that costs what there is, wherever it is.
+    """
+    reader: Any = importlib.import_module("openpyxl.worksheet._reader")
+    book, cells = page.parent, dict[tuple[int, int], Any]()
+    with page._get_source() as source:
+        formats = book.epoch, book._date_formats, book._timedelta_formats
+        parser = reader.WorkSheetParser(source, page._shared_strings, True, *formats)
+        read = parser.parse_cell
+
+        def parse_cell(element: Any) -> Any:
+            cell = read(element)
+            unsaved = is_empty(cell["value"]) and element.find(reader.FORMULA_TAG) is not None
+            return cell | {"value": UNSAVED} if unsaved else cell
+
+        parser.parse_cell = parse_cell
+        for _, row in parser.parse():
+            cells |= {(one["row"], one["column"]): one["value"] for one in row if not is_empty(one["value"])}
+            if len(cells) > most:
+                raise ValueError(f"it has more than {MOST_CELLS:,} cells")
+    tall, wide = (max((place[side] for place in cells), default=1) for side in (0, 1))
+    rows = {int(i) for i, one in parser.row_dimensions.items() if one.get("hidden") in YES}
+    hidden = (one for one in parser.column_dimensions.values() if one.get("hidden") in YES)
+    columns = {j for one in hidden for j in range(int(one["min"]), min(int(one["max"]), wide) + 1)}
+    for block in getattr(parser.merged_cells, "mergeCell", ()):
+        lines = range(block.min_row, min(block.max_row, tall) + 1)
+        beside = range(block.min_col, min(block.max_col, wide) + 1)
+        most -= len(lines) * len(beside)
+        if most < 0:
+            raise ValueError(f"its merged cells are without end, such as {block.coord}")
+        first, *_ = [cells.pop(place, None) for place in product(lines, beside)] or [None]
+        texts = lines if isinstance(first, str) else lines[:1]
+        cells |= {} if first is None else {(i, block.min_col): first for i in texts}
+    return cells, [i for i in sorted(rows) if i <= tall], sorted(columns)
+
+
+def _spaced(places: set[int], hidden: Sequence[int]) -> list[int]:
+    """Numbers in order; in each gap, but for hidden ones, a negative number, that of its last place."""
+    found, last = list[int](), 0
+    for i in sorted(places):
+        place = i - bisect(hidden, i)
+        found += [1 - i, i] if place > last + 1 else [i]
+        last = place
+    return found
+
+
 def _sheet(path: str, sheet: str | int | None) -> Rows:
     """The rows of a sheet from its first one with two cells on; a text of merged cells stands in each of their rows.
 
-    Rows and columns that are hidden, or filtered away, are left out.
+    Rows and columns that are hidden, or filtered away, are left out. Of empty ones in a row one is kept.
     """
-    excel = require("openpyxl", "an Excel file", "excel")
+    excel, pages, most = require("openpyxl", "an Excel file", "excel"), dict[str, Any](), MOST_CELLS
     try:
-        _refuse_huge(path)
-        book, formulas = (excel.load_workbook(path, data_only=values) for values in (True, False))
+        given: Any = {"read_only": True, "data_only": True, "keep_links": False}
+        with unzipped(path), contextlib.closing(excel.load_workbook(path, **given)) as book:
+            for one in book.worksheets:
+                if sheet is not None or one.sheet_state == "visible":
+                    pages[one.title] = _page(one, most)
+                    most -= len(pages[one.title][0])
     except Exception as error:  # a damaged file raises errors of many kinds
         said = f"{type(error).__name__} {error}"
         raise ValueError(f"{path} is no Excel file that can be read: {said:.200}") from None
-    pages = [one for one in book.worksheets if sheet is not None or one.sheet_state == "visible"]
-    names = [one.title for one in pages if sheet is not None or one.dimensions != "A1:A1"]
+    names = [title for title, one in pages.items() if sheet is not None or one[0].keys() - {(1, 1)}]
     if sheet is None and len(names) != 1:
         raise ValueError(f"{path} has the sheets {names}: say sheet= (--sheet)")
     if sheet is not None and sheet not in names:
         if isinstance(sheet, str) and not sheet.isdecimal():
             raise ValueError(f"{path} has no sheet {sheet!r:.80}, only {names}")
         sheet = names[integer("sheet", int(sheet) if isinstance(sheet, str) else sheet, 1, len(names)) - 1]
-    name = sheet or names[0]
-    shown, found = book[name], Rows()
-    cells = {place: cell.value for place, cell in shown._cells.items() if not is_empty(cell.value)}
-    tall, wide = (max((place[side] for place in cells), default=1) for side in (0, 1))
-    if tall * wide > MOST_CELLS:
-        raise ValueError(f"{path}, sheet {name}, has cells up to row {tall}, column {wide}: {MOST_CELLS:,} at most")
-    hidden = {i for i, one in shown.row_dimensions.items() if one.hidden and i <= tall}
-    ranges = [range(one.min, min(one.max, wide) + 1) for one in shown.column_dimensions.values() if one.hidden]
-    unseen = {j for one in ranges for j in one}
-    for place, cell in formulas[name]._cells.items():
-        if cell.data_type == "f" and place not in cells and place[0] not in hidden and place[1] not in unseen:
-            how = "holds a formula without its value: save the file in a spreadsheet program"
-            raise ValueError(f"{path}, sheet {name}, {cell.coordinate} {how}")
-    grid = [list(row) for row in shown.iter_rows(1, tall, 1, wide, values_only=True)]
-    for block in shown.merged_cells.ranges:
-        first = cells.get((block.min_row, block.min_col))
-        for row in grid[block.min_row - 1 : block.max_row] if isinstance(first, str) else []:
-            row[block.min_col - 1] = first
-    there = [(i, [x for j, x in enumerate(row, 1) if j not in unseen]) for i, row in enumerate(grid, 1)]
-    counts = {i: sum(not is_empty(cell) for cell in row) for i, row in there if i not in hidden}
+    name = str(sheet or names[0])
+    every, *sides = pages[name]
+    hidden, unseen = ({*one} for one in sides)
+    cells, found = {(i, j): x for (i, j), x in every.items() if i not in hidden and j not in unseen}, Rows()
+    if unsaved := [place for place, cell in cells.items() if cell is UNSAVED]:
+        place, how = unsaved[0], "holds a formula without its value: save the file in a spreadsheet program"
+        raise ValueError(f"{path}, sheet {name}, {excel.utils.get_column_letter(place[1])}{place[0]} {how}")
+    rows, columns = (_spaced({place[side] for place in cells}, sides[side]) for side in (0, 1))
+    if len(rows) * len(columns) > MOST_CELLS:
+        size = f"{len(rows):,} rows and {len(columns):,} columns"
+        raise ValueError(f"{path}, sheet {name}, has {size} that are used: {MOST_CELLS:,} cells at most")
+    counts = Counter(i for i, _ in cells)
     least = min(2, max(counts.values(), default=0))
-    begin = next((i for i, count in counts.items() if count >= least), 1)  # behind a title
-    found.extend((f"sheet {name}, row {i}", row) for i, row in there if i >= begin and i in counts)
+    begin = next((n for n, i in enumerate(rows) if counts[i] >= least), 0)  # behind a title
+    found.extend((f"sheet {name}, row {abs(i)}", [cells.get((i, j)) for j in columns]) for i in rows[begin:])
     lost = [f"{len(one)} hidden {what}" for one, what in ((hidden, "rows"), (unseen, "columns")) if one]
     found.left = ", ".join(lost)
     return found
-
-
-def _refuse_huge(path: str) -> None:
-    """Refuse a small file that unpacks to a huge one, or has merged cells without end."""
-    with zipfile.ZipFile(path) as archive:
-        if (size := sum(one.file_size for one in archive.infolist())) > MOST_BYTES:
-            raise ValueError(f"unpacked it has {size:,} bytes, more than {MOST_BYTES:,}")
-        texts = (archive.read(one) for one in archive.namelist() if one.endswith(".xml"))
-        for first, top, last, bottom in (found for text in texts for found in MERGED.findall(text)):
-            wide = int(last, 36) - int(first, 36)  # at least as many columns, by the alphabet
-            if (int(bottom) - int(top) + 1) * (wide + 1) > MOST_CELLS:
-                raise ValueError(f"its merged cells reach from {(first + top).decode()} to {(last + bottom).decode()}")
 
 
 def plates_in(of: str, rows: Rows) -> list[dict[str, Any]]:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from ..kernels import rng
 from ..kernels.checks import LARGEST, choice, errors_of, flag, integer, number, numbers, ours
-from ..kernels.spellings import Distributed, both_spellings
 from .arms import DISTRIBUTIONS, Arms, Bernoulli, Form, Gaussian, Resampled, Shared, check_table
 from .tables import Count, Measurements, measurements, rows_of, shared_scores, within
 
@@ -78,7 +77,6 @@ class Instance:
 OF_TABLES = {"": {"shuffle_arms": True}}
 
 
-@both_spellings
 def from_table(
     path: Any,
     arm: str | None = None,
@@ -120,7 +118,7 @@ def from_table(
             Of a shared table with several metrics, a pair for each.
         missing: what an empty cell of a shared table counts, in place of leaving its row out, one number or one for
             each metric. A warning says how many.
-        values: the columns of several metrics: `value` by another name.
+        values: of a long table, the columns of several metrics, or that of the value: value= by another name.
         weights: of a shared table with several metrics, by their columns: each cell has one score, the sum of each
             metric times its weight, 0 where it has none.
 
@@ -138,7 +136,7 @@ def from_table(
     columns: dict[str, Any] = {"arm": arm, "value": value, "index": index, "wide": wide, "item": item, "n": n}
     table = measurements(path, **columns, sep=sep, decimal=decimal, sheet=sheet, layout=layout, successes=successes)
     if not table.rows:
-        raise ValueError(f"{table.of} has no measurement: there must be 2 arms or more, with one or more each")
+        raise ValueError(f"{table.of} has no measurement: each arm must have one")
     if flag("shared", shared):
         if distribution not in (None, Shared.distribution):
             raise ValueError(f"shared=True is a distribution of its own, got distribution={distribution!r:.80} with it")
@@ -152,8 +150,6 @@ def from_table(
     for of, one in (("missing", missing), ("weights", weights)):
         if one is not None:
             raise ValueError(f"{of} is for shared=True, got {of}={one!r:.200}")
-    if len(table.arms) < 2:
-        raise ValueError(f"{table.of} must have at least 2 arms, got {table.arms}")
     if any(one.several is not None for one in table.rows):
         if support is not None:
             raise ValueError(f"support is of shared or resampled arms, got support={support!r} of counts")
@@ -204,7 +200,7 @@ def _counted(table: Measurements, distribution: str | None) -> Arms:
     return Bernoulli(means) if kind == "bernoulli" else Gaussian(means, np.sqrt(variances))
 
 
-class Sampler(Distributed):
+class Sampler:
     """A fresh instance for each episode: independent arms, whose means are drawn from one prior.
 
     A sampler of one's own is a subclass with its own `name`, constructor, `draw` and `to_dict`.
@@ -235,7 +231,7 @@ class Sampler(Distributed):
         kind = DISTRIBUTIONS.find(distribution)
         if kind.pack is Arms.pack:
             raise ValueError(f"a sampler's distribution must have the method `pack`, got {distribution!r:.200}")
-        self.distribution, self.K = distribution, integer("arms", arms, 2, rng.ARMS_LIMIT)
+        self.distribution, self.K = distribution, integer("arms", arms, 1, rng.ARMS_LIMIT)
         self.D = integer("dimensions", dimensions, 1, 4096)
         self.spread = number("spread", spread, 0, LARGEST, above=True)
         mean = {"uniform": [0.0, 1.0]} if mean is None else mean

@@ -81,7 +81,7 @@ class Pools(Sampler):
             pools = rows_of(measurements(pools, wide=True))
         if isinstance(pools, Mapping) or not np.iterable(pools) or not (pools := list(pools)):
             raise ValueError(f"pools must be a list of pools, a dataframe or the path of a table, got {pools!r:.200}")
-        self.K, self._pools = integer("arms", arms, 2, rng.ARMS_LIMIT), list[Arms]()
+        self.K, self._pools = integer("arms", arms, 1, rng.ARMS_LIMIT), list[Arms]()
         for i, pool in enumerate(pools):
             with errors_of(f"pool {i}"):
                 listed = np.iterable(pool) and not isinstance(pool, (str, Mapping))

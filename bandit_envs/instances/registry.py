@@ -73,7 +73,6 @@ class Registry(Mapping[str, T], Generic[T]):
         rows: this package's own. Neither these nor those of installed packages can be replaced.
         reserved: further names that cannot be taken.
         refused: returns why a word cannot be a name, such as "must not end in .zip"; None where it can.
-        before: the name of the group in earlier versions, which is read too.
     """
 
     def __init__(
@@ -84,13 +83,9 @@ class Registry(Mapping[str, T], Generic[T]):
         rows: Mapping[str, T | str],
         reserved: Collection[str] = (),
         refused: Callable[[str], str | None] = lambda name: None,
-        before: str = "",
-        yields: Collection[str] = (),
     ) -> None:
         self.kind, self.group, self._check, self._refused = kind, group, check, refused
-        self._groups = (before, group) if before else (group,)  # the later group overrides the other
-        self._own, self._rows, self._reserved = frozenset(rows) - {*yields}, dict(rows), frozenset(reserved)
-        self._yields = frozenset(yields)  # names of this package that yield to those of others, who had them first
+        self._own, self._rows, self._reserved = frozenset(rows), dict(rows), frozenset(reserved)
         self._found: dict[str, T] = {}
 
     def accept(self, name: str, found: Any) -> T:
@@ -121,7 +116,7 @@ class Registry(Mapping[str, T], Generic[T]):
             raise ValueError(f"the name of the {self.kind} must be {word}, got {name!r:.200}")
         if (why := self._refused(name)) is not None:
             raise ValueError(f"the name of the {self.kind} {why}, got {name!r}")
-        if name in self._own | self._yields and self._rows[name] is target:
+        if name in self._own and self._rows[name] is target:
             return
         where = "this package" if name in self._own or name in self._reserved else ""
         if not where and name in self.installed and not _is_named_by(self.installed[name], self.origin(target)):
@@ -132,10 +127,6 @@ class Registry(Mapping[str, T], Generic[T]):
             target = self.accept(name, target)
         elif not re.fullmatch(r"\s*[^:\s]+\s*:\s*[^:\s]+\s*", target):
             raise ValueError(f"the {self.kind} {name!r} must be an object or 'module:name', got {target!r:.200}")
-        if name in self._yields:
-            text = f"the {self.kind} {name!r} of this package yields to yours: choose another name for it"
-            warnings.warn(text, UserWarning, stacklevel=3)
-            self._yields -= {name}
         self._rows[name] = target
         self._found.pop(name, None)
 
@@ -169,7 +160,7 @@ class Registry(Mapping[str, T], Generic[T]):
     def _points(self) -> dict[str, EntryPoint]:
         """The entry points of `installed`, by name."""
         found, taken = dict[str, EntryPoint](), self._own | self._reserved
-        for point in (point for group in self._groups for point in _points_of(group)):
+        for point in _points_of(self.group):
             if point.name in taken or not _is_word(point.name):
                 continue
             if (why := self._refused(point.name)) is not None:
@@ -178,10 +169,6 @@ class Registry(Mapping[str, T], Generic[T]):
                 warnings.warn(text, RuntimeWarning, stacklevel=2)
                 continue
             found[point.name] = point
-            if point.name in self._yields:
-                text = f"the {self.kind} {point.name!r} of this package yields to that of {point.value}"
-                warnings.warn(text, UserWarning, stacklevel=2)
-                del self._rows[point.name]
         return found
 
     def __getitem__(self, name: str) -> T:

@@ -268,10 +268,10 @@ def measurements(
         layout: of a plate with wells A1, A2, .., the file or the sheet with the names in their wells. None: `table` has
             two blocks, one with the names and one with the values.
         binary: whether words such as yes and no, or C and I, are 1 and 0. None: where all values are 0 or 1.
-        n, successes: of a table of counts, the columns of how many measurements a row is, and how many of them were 1.
-            None: "n", "visitors", "users" and the like, with "successes", "conversions" and the like, all of which
-            count a person once, or else "mean" and "sd"; where there is no "value". With n= and a column of values 0
-            and 1, each stands for n measurements.
+        n: of a table of counts, the column of how many measurements a row is. None: "n", "visitors", "users" and the
+            like, where there is no "value". With n= and a column of values 0 and 1, each stands for n measurements.
+        successes: the column of how many of them were 1. None: "successes", "conversions" and the like, all of which
+            count a person once, or else "mean" and "sd".
 
     Raises:
         ValueError: naming the row and the column of a cell that is no finite number, and columns that are not there;
@@ -309,8 +309,8 @@ def measurements(
         raise ValueError(
             f"{read.of} may be long or wide: it has a column {there!r}, but none called {lacks}. With a measurement in "
             "each row, name its columns by arm= and value=; with a column for each arm, say wide=True, or name the "
-            "column that holds names of rows by index= (of an instance, \"table(path='FILE', wide=True)\"); "
-            "counts have their columns named by n= and successes="
+            "column that holds names of rows by index= (of an instance, \"table(path='FILE', wide=True)\"); with "
+            f"counts, say n= (--n) and successes= (--successes), of {[one for one in heads if one != there][:10]}"
         )
     if wide is None and not named and not counts and (arm is None or not values):
         return _said(_wide(read, index, False))
@@ -321,7 +321,10 @@ def measurements(
     read = read.settled([*columns, *counts.values()])
     by_item = read.column(item or ITEM) if item or ITEM in heads else None
     found = _long(read, read.column(arm), columns, by_item, counts, given or export)
-    return _said(replace(found, events=_events(read, columns, counts)) if export and not named else found)
+    if export and not named:
+        events = _events(read, columns, counts)
+        found = replace(found, events=events, read=f"{read.of}: the history of a session, {len(events)} events")
+    return _said(found)
 
 
 def _said(found: Measurements) -> Measurements:
@@ -721,3 +724,32 @@ def _read_frame(of: str, frame: Any) -> Table:
     rows = [[*front, *row] for *front, row in zip(*(cells for _, cells in levels), grid.tolist(), strict=True)]
     places = [f"row {one}" for one in frame.index]
     return Table(of, [*(head for head, _ in levels), *heads], places, rows, levels=len(levels))
+
+
+def weighted(table: Any, value: str | None = None, n: str | None = None, **how: Any) -> tuple[list[float], list[int]]:
+    """The values of one arm, and how many measurements each of them stands for.
+
+    Args:
+        table, how: as for `measurements`: `sep`, `decimal`, `sheet`.
+        value: the column of values; None: "value", or the only one beside the counts. n: that of counts; None: "n" and
+            the like, or none, where each row is a measurement.
+    """
+    read = _read(table, how.get("sep"), how.get("sheet"), None, plain=True)._replace(decimal=how.get("decimal"))
+    sizes = [n] if n is not None else _heads(read, (*COUNTS["n"], "frequency"))
+    others = [one for one in read.columns[read.levels :] if one not in sizes]
+    found = [value] if value is not None else [one for one in others if one.lower() == VALUE] or others
+    for name, heads in (("value", found), ("n", sizes)):
+        if len(heads) > 1 or name == "value" and not heads:
+            raise ValueError(f"{read.of}: {name} may be any of the columns {heads or read.columns}: say {name}=")
+    j, k = read.column(found[0]), read.column(sizes[0]) if sizes else None
+    read = read.settled([j] if k is None else [j, k])
+    rows = [i for i in range(len(read.rows)) if not math.isnan(read.number(i, j))]
+    sizes_of = [1.0 if k is None else read.number(i, k) for i in rows]
+    counts = [
+        integer(f"{read.of}, {read.places[i]}: n", int(x) if x.is_integer() else x, 0)
+        for i, x in zip(rows, sizes_of, strict=True)
+    ]
+    left = [f"{len(read.rows) - len(rows)} rows without a value"] * (len(rows) < len(read.rows))
+    said = [f"values in {found[0]!r}", *(f"n in {one!r}" for one in sizes)]
+    SAID.info(_line(read, said, f"{sum(counts)} measurements", left))
+    return [read.number(i, j) for i in rows], counts

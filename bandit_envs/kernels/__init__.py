@@ -16,6 +16,7 @@ from .checks import (
     number,
     numbers,
     require,
+    unzipped,
     within_ends,
 )
 from .compiled import inlined, jit, lean, part, view
@@ -32,17 +33,17 @@ from .rng import (
     root_key,
     root_number,
 )
-from .routines import call_routine, carray, last_fields, pointer, routine
-from .spellings import SPELLINGS, Spelled, respelled, spelled
-from .structs import Kernel, assemble, certain, episode_kernel, fleeting, kernel, slot_kernel
+from .routines import call_routine, carray, decided, last_fields, pointer, routine
+from .spellings import SPELLINGS, respelled, spelled
+from .structs import Kernel, assemble, certain, episode_kernel, fleeting, kernel
 
 __all__ = [
-    "EPISODES_LIMIT", "Kernel", "PULLS_LIMIT", "Polyhedron", "SPELLINGS", "Spelled", "WATCHERS", "agent_uniform",
-    "agent_uniforms", "assemble", "beta_below", "by_address", "call_routine", "carray", "certain", "choice",
+    "EPISODES_LIMIT", "Kernel", "PULLS_LIMIT", "Polyhedron", "SPELLINGS", "WATCHERS", "agent_uniform",
+    "agent_uniforms", "assemble", "beta_below", "by_address", "call_routine", "carray", "certain", "choice", "decided",
     "episode_kernel", "errors_of",
     "flag", "fleeting", "inlined", "install_hint", "integer", "integers", "interval", "jit", "json_of", "kernel",
     "last_fields",
     "lean", "mask", "normal_quantiles", "number", "numbers", "orders", "parse_call", "part", "pointer", "require",
     "respelled",
-    "root_key", "root_number", "routine", "slot_kernel", "spelled", "unknown", "view", "within_ends",
+    "root_key", "root_number", "routine", "spelled", "unknown", "unzipped", "view", "within_ends",
 ]  # fmt: skip

@@ -14,8 +14,7 @@ Place and spread come from the arms, so that neither a shift nor a scale of all 
 The prior is worth (sigma / spread)^2 samples, at most one: a smaller spread would keep an arm that is far from the
 others from being seen. Place and spread count as known: what is not known of them is left out.
 
-NORMAL: what observation="belief" shows of these samples: place is the centre of the task (`Task.centre`), spread its
-sigma, a prior worth one sample.
+NORMAL: place and spread are given, low and scale, a prior worth one sample.
 
 Coordinates of an arm are independent under each prior.
 
@@ -40,16 +39,11 @@ class Prior(NamedTuple):
     scale: float
 
 
-def prior_of(support: tuple[float, float] | None, centre: float, sigma: float, kind: int = ARMS) -> Prior:
-    """The prior that follows from these facts of a task; see `Task`. kind: of samples of no known range."""
+def prior_of(support: tuple[float, float] | None, centre: float, sigma: float) -> Prior:
+    """The prior that follows from these facts of a task; see `Task`."""
     if support is None:
-        return Prior(kind, float(centre), float(sigma))
+        return Prior(ARMS, float(centre), float(sigma))
     return Prior(BETA, float(support[0]), float(support[1] - support[0]))
-
-
-def unit(support: tuple[float, float] | None, sigma: float) -> float:
-    """The length in which a belief is shown to learners: the range of a sample, or 2 sigma where none is known."""
-    return 2.0 * sigma if support is None else support[1] - support[0]
 
 
 @inlined

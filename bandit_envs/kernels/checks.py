@@ -6,8 +6,10 @@ import importlib
 import inspect
 import math
 import operator
+import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,9 +35,23 @@ def require(module: str, purpose: str, extra: str = "evaluation") -> Any:
 NARROWEST = 1024  # floating-point numbers in a range, about
 SPACINGS = 4  # between neighbouring numbers: a value so near to an end of a range is that end, but for rounding
 SLACK = 1e-9  # of a budget in money, for the rounding of sums of prices
+MOST_BYTES = 2**29  # of a part of an archive, unpacked, which is read at once; of all parts 16 times as many
 LARGEST = 1e100  # magnitude of a number that can be squared and summed without overflow
 _PRINTED = 10**1000  # Python prints no integers of more than a few thousand digits
 _INT64 = np.dtype(np.int64)  # NumPy has one object for it, and comparing identities is quicker
+
+
+@contextmanager
+def unzipped(path: str | Path) -> Iterator[zipfile.ZipFile]:
+    """An archive, of another maker perhaps; a ValueError for one that unpacks to more than any file of numbers does."""
+    with zipfile.ZipFile(path) as archive:
+        left = 16 * MOST_BYTES
+        for one in archive.infolist():
+            left -= one.file_size
+            if left < 0 or one.file_size > min(MOST_BYTES, 2**24 + 200 * one.compress_size):
+                size = f"from {one.compress_size:,} to {one.file_size:,} bytes"
+                raise ValueError(f"{one.filename!r:.80} in it unpacks {size}, more than is read")
+        yield archive
 
 
 def _real(value: Any) -> float:

@@ -47,6 +47,7 @@ NAMELESS = r" at 0x|<locals>|__main__\."  # in types: what no other process can 
 
 # What to do about errors of Numba whose own text says little: a mark of each in that text, and the advice.
 _ADVICE = {
+    "intrinsic decided": "stops must return whether the episode stops, and in some case returns nothing, or no number",
     r"operator\.or_|built-in function or_": "an arm, or how often it is pulled, is a float",
     "Unsupported array index type float": "an index is a float: a name that holds integers in one place, and floats or "
     "unsigned integers in another, holds floats",

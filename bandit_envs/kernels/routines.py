@@ -81,6 +81,14 @@ def pointer(typing: Any, address: Any) -> Any:
     return types.voidptr(address), generate
 
 
+@intrinsic
+def decided(typing: Any, found: Any) -> Any:
+    """A truth value or a number as it is; what is, or may be, anything else, as None, is not compiled."""
+    if not isinstance(found, (types.Boolean, types.Number)):
+        raise NUMBA.errors.TypingError("no truth value")
+    return found(found), lambda context, builder, signature, values: values[0]
+
+
 def last_fields(dtype: Any) -> Any:
     """A function for compiled code: the last fields of a record, which are those of this dtype, as one of their own."""
     kind, first = NUMBA.from_dtype(dtype), dtype.names[0]

@@ -374,19 +374,3 @@ def episode_kernel(function: Callable[..., Any]) -> Any:
     arguments = {places[name]: kind for name, kind in given.items()} | {"out": None}
     made = assemble(function, "batch", arguments, body)
     return Kernel(made, function, [*given.items(), ("out", None)], episode_kernel, apart=True)
-
-
-def slot_kernel(function: Callable[..., Any]) -> Any:
-    """From a function of one episode, `f(e, ...)`, the kernel `f(slots, ...)` that calls it for each e of slots (S,).
-
-    Arguments and limits are those of `episode_kernel`.
-    """
-    given = arguments_of(function)
-    places = places_of(given)
-    body = f"""    for j in range(len(slots)):
-        e = uint64(slots[j])
-        one(e, {", ".join(places.values())})
-"""
-    arguments = {"slots": None} | {places[name]: kind for name, kind in given.items()}
-    made = assemble(function, "batch", arguments, body)
-    return Kernel(made, function, [("slots", None), *given.items()], slot_kernel, apart=True)

@@ -9,15 +9,13 @@ from .control import BetterThanControl
 from .feasible import Feasible
 from .lookahead import BELIEFS, Lookahead, LookaheadModel, LookaheadScratch, Potential, relative_gains
 from .registry import PROBLEMS
-from .task import BLOCKS, MOST_PAIRED, OBSERVATIONS, Task, prices_of
+from .task import BLOCKS, MOST_PAIRED, Task, observation_form, prices_of
 from .threshold import Threshold
 from .top_k import BestArm, TopK
 
-LookaheadRoom = LookaheadScratch  # its old name
-
 __all__ = [
     "AllGood", "BELIEFS", "BLOCKS", "BestArm", "BetterThanControl", "CUTOFFS", "Deviation", "Feasible", "Lookahead",
-    "LookaheadModel", "LookaheadScratch", "MOST_PAIRED", "Measure", "OBSERVATIONS", "PROBLEMS", "Potential", "Problem",
-    "Samples",
-    "SetProblem", "Task", "Threshold", "TopK", "at_boundary", "cutoff", "deviations", "prices_of", "relative_gains",
+    "LookaheadModel", "LookaheadScratch", "MOST_PAIRED", "Measure", "PROBLEMS", "Potential", "Problem",
+    "Samples", "SetProblem", "Task", "Threshold", "TopK", "at_boundary", "cutoff", "deviations", "observation_form",
+    "prices_of", "relative_gains",
 ]  # fmt: skip

@@ -20,7 +20,6 @@ from ..kernels.checks import choice, integer, number
 from ..kernels.compiled import jit
 from ..kernels.geometry import Polyhedron
 from ..kernels.routines import call_routine, routine
-from ..kernels.spellings import Spelled
 from ..stopping import RHO, Certifier, asking, common, level_of
 from .lookahead import Potential
 
@@ -106,7 +105,7 @@ class Measure(NamedTuple):
         return _filled(out, found)
 
 
-class Problem(Spelled, ABC):
+class Problem(ABC):
     """A pure-exploration problem: what is asked of the arms, and how an answer is judged.
 
     A problem of one's own must have `name`, `margin` and `verdict`, and `parameters` where its constructor takes any; a

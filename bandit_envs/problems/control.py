@@ -127,8 +127,8 @@ class BetterThanControl(SetProblem):
         D = 1 + len(self.guardrails)
         if task.D != D:
             raise ValueError(f"{self.name} with {D - 1} guardrails needs arms of {D} dimensions, got {task.D}")
-        if not self.control < task.K or task.K < 2:
-            raise ValueError(f"control must be one of {task.K} arms, of at least two, got {self.control}")
+        if not self.control < task.K:
+            raise ValueError(f"control must be one of {task.K} arms, got {self.control}")
         if self.lift is not None and isinstance(source, Sampler) and not source.positive:
             raise ValueError(f"a lift needs means > 0 in every episode, got {source!r:.200}")
         low, high = task.support or (-math.inf, math.inf)

@@ -44,7 +44,6 @@ from ..kernels.belief import (
     posterior,
     prior_of,
     sampled,
-    unit,
 )
 from ..kernels.compiled import inlined, lean, part
 from ..kernels.largest import largest
@@ -57,7 +56,7 @@ LOCAL, TOP_K, ALL_GOOD, CONTROL = 0, 1, 2, 3
 # Observations that show what is believed: how many numbers of each arm, how many after them, and their largest value.
 WIDEST = 10.0
 TIED = 1e-9  # standard deviations that equal means are apart by, at most, as rounding has it
-BELIEFS = {"belief": (4, 1, 8.0), "relative": (6, 4, WIDEST)}
+BELIEFS = {"relative": (6, 4, WIDEST)}
 POINTS, CELLS, NODES = 16, 25, 16  # on either side of c; of p; of a sample
 LIMIT = 103  # the largest count of a Beta distribution that is kept in a table
 FAR = 6.5  # standard deviations beyond which a normal distribution has nothing
@@ -721,20 +720,6 @@ def _to_the_other_side(scratch, k, out):
         out[i, 0], out[i, 1], out[i, 4] = d if abs(d) > TIED * s else 0.0, s, other
 
 
-@lean
-def _show(beliefs, unit, order, share, out):
-    """Fill out (E, 4 K + 1) with what observation="belief" shows of what `_beliefs` has found."""
-    for e in range(len(out)):
-        out[e, 4 * order.shape[1]] = share[e]
-        for j in range(order.shape[1]):
-            i = order[e, j]
-            d, s, own, n = beliefs[e, i, 0], beliefs[e, i, 1], beliefs[e, i, 2], beliefs[e, i, 3]
-            out[e, 4 * j] = max(min(d / (0.2 * unit), 8.0), -8.0)
-            out[e, 4 * j + 1] = min(0.5 * math.log(n) - 1.0, 8.0)
-            out[e, 4 * j + 2] = max(min(5.0 * own / unit, 8.0), -8.0)
-            out[e, 4 * j + 3] = 0.5 * max(min(d / s, 6.0), -6.0)
-
-
 @inlined
 def _within(x):
     return max(min(x, WIDEST), -WIDEST)
@@ -766,7 +751,7 @@ def _is_alike(one, other):
 
 @lean
 def _show_relative(beliefs, horizon, order, share, out):
-    """The same of observation="relative", (E, 6 K + 4), of beliefs (E, K, 10); docs/potential.md has the numbers."""
+    """Fill out (E, 6 K + 4) with what observation="relative" shows of beliefs (E, K, 10), see docs/potential.md."""
     K = order.shape[1]
     for e in range(len(out)):
         left, square, best = horizon * (1.0 - share[e]), 0.0, -math.inf
@@ -883,9 +868,7 @@ class Lookahead:
     def __init__(self, task: Any, potential: Potential) -> None:
         K, D, k = task.K, task.D, potential.k
         self._given = task, potential
-        facts = task.support, task.centre, task.sigma
-        prior, total = prior_of(*facts), task.payable or task.max_pulls
-        self._unit = unit(task.support, task.sigma)
+        prior, total = prior_of(task.support, task.centre, task.sigma), task.payable or task.max_pulls
         self.K, self.D, self.horizon = K, D, math.nan if total is None else float(total)
         # Kernels are compiled once more for read-only arrays, and for those of other layouts.
         potential = potential._replace(A=np.array(potential.A, np.float64), b=np.array(potential.b, np.float64))
@@ -900,11 +883,7 @@ class Lookahead:
         self._model = LookaheadModel(
             potential, prior, self.horizon, scale, *tables, beta, points, places, known, shifted, False
         )
-        self._shown = self._model
-        if task.observation == "belief":
-            self._shown = self._model._replace(prior=prior_of(*facts, NORMAL), shifted=False)
-        elif task.observation == "relative":
-            self._shown = self._model._replace(relative=True)
+        self._shown = self._model._replace(relative=task.observation == "relative")
         self._scratch = self.parts()[1]
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -981,9 +960,8 @@ class Lookahead:
 
         Args:
             pulls, total: see `value`.
-            seen: statistics, or features (E, K F), by arm, to be put in order. With the observation "belief" or
-                "relative" of the task they are not read: the numbers of docs/potential.md are shown, float32, as many
-                as `BELIEFS` says.
+            seen: statistics, or features (E, K F), by arm, to be put in order. With the observation "relative" of the
+                task they are not read: the numbers of docs/potential.md are shown, float32, as many as `BELIEFS` says.
             ranked: the order is that of |d| / sd of `beliefs`, least sure first, ties by index, a control before all;
                 else that of the index.
         """
@@ -1001,11 +979,7 @@ class Lookahead:
         if form in BELIEFS:
             each, more, _ = BELIEFS[form]
             out, scale = np.empty((E, each * self.K + more), np.float32), float(self._given[0].scale)
-            share = pulls.sum(axis=1) / scale
-            if form == "belief":
-                _show(beliefs, self._unit, order, share, out)
-            else:
-                _show_relative(beliefs, scale, order, share, out)
+            _show_relative(beliefs, scale, order, pulls.sum(axis=1) / scale, out)
             return out, order
         if not isinstance(seen, dict):
             return np.take_along_axis(seen.reshape(E, self.K, -1), order[..., None], axis=1).reshape(E, -1), order

@@ -21,6 +21,8 @@ from .base import Bools, Floats, Measure, Problem, TaskLike
 def check(problem: Problem, task: TaskLike, source: Instance | Sampler | None = None) -> None:
     """`Problem.check` of a task, or of arms."""
     _ask(problem, "check", task, source)
+    if task.K < 2 and not problem.local:
+        raise ValueError(f"{problem!r:.200} needs 2 arms or more, got {task.K}")
 
 
 def try_out(problem: Problem, means: Floats, D: int, delta: float = 0.1) -> None:

@@ -74,9 +74,6 @@ def _refused(name: str) -> str | None:
 _OURS = {kind.name: kind for kind in (Threshold, AllGood, TopK, Feasible, BestArm, BetterThanControl)}
 
 
-YIELDS = (BetterThanControl.name,)  # the name of the example in docs/own-problem.md up to 0.2.0
-
-
 class _BoundName(str):
     """The name of a problem with its class, `kind`. Otherwise a string; a pickle holds the plain string."""
 
@@ -110,6 +107,4 @@ class _Problems(Registry[type[Problem]]):
         return name.kind if isinstance(name, _BoundName) else super().find(name)
 
 
-PROBLEMS: Registry[type[Problem]] = _Problems(
-    "problem", "bandit_envs.problems", _check, _OURS, refused=_refused, yields=YIELDS
-)
+PROBLEMS: Registry[type[Problem]] = _Problems("problem", "bandit_envs.problems", _check, _OURS, refused=_refused)

@@ -19,7 +19,6 @@ from ..instances.registry import names_alone
 from ..kernels.checks import LARGEST, SLACK, called, choice, flag, integer, interval, number
 from ..kernels.naming import json_of, unknown
 from ..kernels.rng import ARMS_LIMIT, PULLS_LIMIT
-from ..kernels.spellings import Distributed, both_spellings, spelled
 from ..stopping import RHO, Certifier
 from ..stopping.asking import paired_certifier
 from . import own
@@ -36,6 +35,15 @@ MOST_PAIRED = 1000  # arms, all pairs of which are looked at for the level of a 
 INDEPENDENT = ("bernoulli", "gaussian", "uniform", "tabulated")  # distributions that draw each coordinate by itself
 ACTIONS, PULLS = ("arm", "full"), ("arm", "coordinate")
 OBSERVATIONS = ("statistics", "features", "history", *BELIEFS)
+BEFORE = "belief"  # an observation of 0.2.0, which tasks in results of models have
+
+
+def observation_form(value: object) -> str:
+    """What observations an environment is to show, checked."""
+    if value == BEFORE:
+        text = f"observation={BEFORE!r} is no more since 0.3.0:"
+        raise ValueError(f"{text} give observation='relative', and train models that read beliefs again")
+    return choice("observation", value, OBSERVATIONS)
 
 
 def delay_of(value: Any) -> float | str:
@@ -64,9 +72,8 @@ def prices_of(value: Any, K: int, names: Sequence[str] = ()) -> tuple[float, ...
     return tuple(number(f"cost[{i}]", one, 0, LARGEST, above=True) for i, one in enumerate(value))
 
 
-@both_spellings
 @dataclass(frozen=True)
-class Task(Distributed):
+class Task:
     """What is asked, what is known of the arms, and the rules of an episode.
 
     The class of a problem is the one that its name stands for when the task is made: a class of that name that is
@@ -134,7 +141,7 @@ class Task(Distributed):
         problem, most = self.make_problem(), PULLS_LIMIT - 1
         checked = {
             "parameters": problem.settings,
-            "K": integer("K", self.K, 2, ARMS_LIMIT),
+            "K": integer("K", self.K, 1, ARMS_LIMIT),
             "D": integer("D", self.D, 1, ARMS_LIMIT),
             "budget": given("budget", integer, 1, most),
             "delta": given("delta", number, 0, 1, above=True, below=True),
@@ -143,7 +150,7 @@ class Task(Distributed):
             "support": given("support", interval),
             "sigma": number("sigma", self.sigma, 0, LARGEST, above=True),
             "actions": choice("actions", self.actions, ACTIONS),
-            "observation": choice("observation", self.observation, OBSERVATIONS),
+            "observation": BEFORE if self.observation == BEFORE else observation_form(self.observation),
             "pull": choice("pull", self.pull, PULLS),
             "dependent": self.D > 1 and (not apart if self.dependent is None else flag("dependent", self.dependent)),
             "claimed": flag("claimed", self.claimed),
@@ -390,9 +397,9 @@ class Task(Distributed):
         """The number of pulls at which the feature `pulls` reaches 1."""
         return float(self.payable or self.max_pulls or 10**6)
 
-    def replace(self, **changes: object) -> Task:
+    def replace(self, **changes: Any) -> Task:
         """The same task with some attributes changed."""
-        return dataclasses.replace(self, **spelled(changes))
+        return dataclasses.replace(self, **changes)
 
     def to_json(self) -> str:
         """JSON text that `from_json` reads.

@@ -41,8 +41,6 @@ from .rates import RATES, SIDED, control_intervals, discoveries, sides
 from .values import arm_value, bernoulli_value, pair_value
 from .versions import the_distribution, the_kind, version
 
-LEVELS_ROOM, nearest_way = LEVELS_SCRATCH, nearest_alternative  # their old names
-
 __all__ = [
     "Arm", "Arms", "BERNOULLI", "BOUNDARY", "BOUNDED", "CODES", "COMMON", "Certifier", "DISTRIBUTION", "DOUBT", "D_AT",
     "GAUSSIAN", "HOPED_AT", "KAUFMANN", "LEVELS_SCRATCH", "Move", "PAIRED", "PRIOR", "RATES", "RHO", "SIDED", "STUDENT",

@@ -111,8 +111,9 @@ def nodes_of(N, m, v, third, fourth):
         if a > NEAR:
             share = 0.5 * (1.0 + half / root)
             p, q = m * share / a, m * (1.0 - share) / b
-            if p + q <= 1.0:
-                return Nodes(N, a, p, b, q, first)
+            total = max(p + q, 1.0)  # 1 where no sample is at 0, but for rounding
+            if total <= 1.0 + 1e-9:
+                return Nodes(N, a, p / total, b, q / total, first)
     return Nodes(N, m + d, m / (m + d), m + d, 0.0, first)
 
 

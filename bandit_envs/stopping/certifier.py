@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from ..kernels.checks import choice, errors_of, flag, interval, number
 from ..kernels.compiled import part, view
 from ..kernels.routines import call_routine, routine
-from ..kernels.spellings import both_spellings
 from ..kernels.structs import kernel
 from . import boundaries
 from .betting import BETS_SCRATCH
@@ -105,7 +104,7 @@ class Certifier(NamedTuple):
 
     @classmethod
     def of(
-        cls, kind: str | Callable[..., None], K: int, common: Floats, *numbers: float, scratch: int = 0, room: int = 0
+        cls, kind: str | Callable[..., None], K: int, common: Floats, *numbers: float, scratch: int = 0
     ) -> Certifier:
         """A certifier whose routine is compiled once its address is asked for.
 
@@ -114,7 +113,7 @@ class Certifier(NamedTuple):
             K: number of arms.
             common: the numbers of the distribution and the boundary, which `Problem.evidence_routine` is given.
             *numbers: of the problem, which stand behind them.
-            scratch: how many floats the routine needs to work in beyond 5 K. `room`: its old spelling.
+            scratch: how many floats the routine needs to work in beyond 5 K.
         """
         given = np.concatenate([common, np.array(numbers, np.float64)])
         name = kind if isinstance(kind, str) else OWN
@@ -122,12 +121,7 @@ class Certifier(NamedTuple):
         # Bets are worked out behind it, and what `with_moments` gives is at its end.
         moments = BETS_SCRATCH + 3 * K * D if common[DISTRIBUTION] == BOUNDED else 0
         made = functools.partial(_routine_of, kind, int(common[DISTRIBUTION]))
-        return cls(made, given, 5 * K + scratch + room + moments, K, D, name)
-
-    @property
-    def room(self) -> int:
-        """The old spelling of `scratch`."""
-        return self.scratch
+        return cls(made, given, 5 * K + scratch + moments, K, D, name)
 
     @property
     def address(self) -> int:
@@ -206,10 +200,6 @@ class Certifier(NamedTuple):
         _all(self.address, pulls, mean, variance, inside, self.numbers, np.zeros(self.scratch), out)
         return out
 
-    def ways(self, *arguments: Any, **keywords: Any) -> Floats:
-        """The old name of `alternatives`."""
-        return self.alternatives(*arguments, **keywords)
-
     def levels(self, *arguments: Any, **keywords: Any) -> Floats:
         """The smallest delta at which answers are certified, (E,), in [0, 1]; arguments as of `alternatives`."""
         return level_of(self.alternatives(*arguments, **keywords)[:, 0])
@@ -231,7 +221,6 @@ def with_moments(variance: Floats, moments: Floats | None) -> Floats:
     return np.concatenate([x.reshape(rows) for x in (variance, higher[..., 0], higher[..., 1])], axis=1)
 
 
-@both_spellings
 def common(
     distribution: str = "gaussian",
     sigma: float = 1.0,

@@ -57,7 +57,7 @@ def test_odd_texts_are_refused(text: str) -> None:
 
 NO_AGENT: list[Any] = [3, None, object(), b"lsa", np.zeros(3), ("lsa",)]
 
-ABSTRACT = {"choose": agents.Agent, "index": agents.IndexPolicy, "rule": agents.PlanPolicy, "look": agents.RoundPolicy}
+ABSTRACT = {"choose": agents.Agent, "index": agents.IndexPolicy}
 test_what_is_no_agent = table(
     {f"{type(odd).__name__}, make": (make(odd), "name", "predict") for odd in NO_AGENT}
     | {f"an abstract class, {kind.__name__}": (evaluate(kind), "define", name) for name, kind in ABSTRACT.items()}

@@ -105,7 +105,7 @@ test_settings = table(
             *settings_of("Threshold", "shuffle_arms", (1, "yes"), True, False),
             (("Threshold", {"reward": "f1"}), "reward", "'score'", "'correct'", "'gain'", "'f1'"),
             (("Threshold", {"actions": None}), "actions", "'arm'", "'full'", None),
-            (("Threshold", {"observation": ["features"]}), "observation", "'history'", "'belief'"),
+            (("Threshold", {"observation": ["features"]}), "observation", "'history'", "'relative'"),
             (("Threshold", {"render_mode": "window"}), "render_mode", None),
             (("Threshold", {"threshold": np.nan}), "threshold", "nan"),
             (("Threshold", {"threshold": 1.5}), "threshold", "0.0", "1.0", 1.5),

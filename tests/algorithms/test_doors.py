@@ -22,7 +22,7 @@ from refusals import refused
 
 import agents
 from agents.baselines import Uniform
-from agents.core import ALL_PROBLEMS, LOCAL_PROBLEMS, Problems, Seen, add, clear, following
+from agents.core import ALL_PROBLEMS, LOCAL_PROBLEMS, Problems
 from agents.evaluation.result import Evaluation
 from agents.registry import AGENTS, recipe_of
 from agents.thresholding.lsa import LSA
@@ -551,27 +551,20 @@ def test_the_index_of_arms_never_pulled_is_a_number(first: Any) -> None:
 
 
 @episode_kernel
-def four_arms(e: int, seen: Seen, plans: Any) -> Any:
-    arm = following(seen, e, plans[e])
-    if arm < 0:
-        clear(plans[e])
-        for i in range(4):
-            add(plans[e], i)
-        arm = following(seen, e, plans[e])
-    return arm
+def out_of_range(e: int, pulls: Any, mean: Any, arm: Any) -> Any:
+    return arm if pulls[e, 0] > 3 else 0
 
 
-@episode_kernel
-def out_of_range(e: int, seen: Seen, plans: Any, arm: Any) -> Any:
-    return arm if seen.pulls[e, 0] > 3 else 0
+def choosing(kernel: Any, *more: Any) -> type[agents.Agent]:
+    """An agent whose arms an `episode_kernel` of pulls and means chooses."""
 
-
-def planning(kernel: Any, *more: Any) -> type[agents.PlanPolicy]:
-    class Odd(agents.PlanPolicy):
+    class Odd(agents.Agent):
         name, solves = "odd", ALL_PROBLEMS
 
-        def rule(self, seen: Any, observation: Any, state: Any, out: Any) -> Any:
-            return kernel, (*seen, state.plans, *more, out)
+        def choose(self, observation: Any, state: Any) -> Any:
+            out = np.zeros(len(observation["pulls"]), np.int64)
+            kernel(observation["pulls"], observation["mean"], *more, out)
+            return out
 
     return Odd
 
@@ -579,14 +572,12 @@ def planning(kernel: Any, *more: Any) -> type[agents.PlanPolicy]:
 @pytest.mark.parametrize(
     ("kind", "said"),
     [
-        (planning(four_arms), ["plan", 3]),
-        (planning(out_of_range, 77), ["arms", "[0, 9]", 10, 77]),
-        (planning(out_of_range, -(2**40)), ["arms", "[0, 9]"]),
+        (choosing(out_of_range, 77), ["arms", "[0, 9]", 10, 77]),
+        (choosing(out_of_range, -(2**40)), ["arms", "[0, 9]"]),
     ],
-    ids=range(3),
+    ids=range(2),
 )
 def test_what_kernels_of_ones_own_do_wrong(kind: Any, said: list[Any]) -> None:
-    """In single decisions, and in whole episodes in compiled code."""
     env = gym.make(THRESHOLD, **TAO)
     observation, _ = env.reset(seed=0)
     agent = kind(env)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import pytest
 from refusals import table
 
 import agents
-import bandit_envs
 from agents.benchmarking import run
 from agents.benchmarking.scores import interquartile_mean, percentile_interval, replicates, score
 from agents.cli import main
@@ -28,17 +26,11 @@ DELTA = BenchmarkTask("b", "Threshold", {"delta": 0.1, "max_pulls": 4000}, 40, 3
 # --- tasks ------------------------------------------------------------------------------------------------------------
 
 
-def test_tasks_are_declared_once_and_can_be_stepped() -> None:
-    tasks, quick = benchmark_tasks("v1"), benchmark_tasks("quick")
-    assert 30 <= len(tasks) <= 40
-    assert len({task.name for task in tasks}) == len(tasks)
+def test_tasks_can_be_stepped_and_named() -> None:
+    tasks, quick = benchmark_tasks(), benchmark_tasks("quick-v2")
     assert {task.group for task in quick} == {task.group for task in tasks}
-    assert len(quick) == len({task.group for task in quick}) == 10
-    assert all(task in tasks for task in quick)
-    assert [task.name for task in benchmark_tasks(["top-prior-10", "threshold-tao-1", "top-prior-10"])] == [
-        "top-prior-10",
-        "threshold-tao-1",
-    ]
+    names = ["top-fresh-20", "threshold-dense", "top-fresh-20"]
+    assert [task.name for task in benchmark_tasks(names)] == names[:2]
     assert len({task.root for task in tasks} | {task.train_root for task in tasks}) == 2
     for task in quick:
         env = task.env(actions="arm")
@@ -48,39 +40,31 @@ def test_tasks_are_declared_once_and_can_be_stepped() -> None:
         env.step(0)
 
 
+@pytest.mark.parametrize(("old", "new"), [("v1", "v2"), ("quick", "quick-v2")])
+def test_sets_of_version_1_name_those_in_their_place(old: str, new: str) -> None:
+    for call in (lambda: benchmark_tasks(old), lambda: agents.benchmark("lsa", old)):
+        with pytest.raises(ValueError, match=f"set='{old}' .* no more since 0.3.0: '{new}' .*docs/benchmark/v1.csv"):
+            call()
+    scores = Path(__file__).parents[2] / "docs" / "benchmark" / "v1.csv"
+    assert scores.read_text().startswith("task,group,agent,score,score_low,score_high,value,episodes")
+
+
 def test_no_stored_model_has_seen_the_root() -> None:
     """None of the roots in the cards of models, of learning, choosing and judging, is that of tasks."""
-    roots = {task.root for version in ("v1", "v2") for task in benchmark_tasks(version)}
-    assert len(roots) == 2
+    roots = {task.root for task in benchmark_tasks()}
+    assert len(roots) == 1
     cards = [path.read_text() for path in (Path(agents.__file__).parent / "models").glob("*.json")]
     assert cards
     assert all('"root"' in card for card in cards)
     assert not any(str(root) in card for card in cards for root in roots)
 
 
-def test_references_are_those_of_the_table() -> None:
-    """`uniform` is 0 everywhere; nobody who is valid, told nothing, never cut and as old as they are is above 1."""
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.read_csv(Path(agents.__file__).parent / "benchmarking" / "v1.csv", keep_default_na=True)
-    assert (frame[frame["agent"] == "uniform"]["score"].abs() < 1e-3).all()
-    newer = frame["agent"].isin(["evolved", "ppo"])  # models that were trained since
-    assert frame[frame["note"].isna() & ~newer]["score"].max() <= 1.0
-    assert frame[["score_low", "score_high"]].notna().all(axis=None)
-    by_task = frame.set_index(["task", "agent"])
-    for task in benchmark_tasks("v1"):
-        if task.best_agent != "ppo":
-            assert by_task.loc[(task.name, task.best_agent), "score"] == pytest.approx(1.0, abs=1e-4)
-        assert by_task.loc[(task.name, "uniform"), "value"] == pytest.approx(task.uniform, rel=1e-6)
-    told = tomllib.loads((Path(bandit_envs.__file__).parent / "benchmark-v1.toml").read_text())
-    assert [row["name"] for row in told["task"]] == [task.name for task in benchmark_tasks("v1")]
-
-
 # --- scores -----------------------------------------------------------------------------------------------------------
 
 
 def test_scores_by_hand() -> None:
-    assert score(BUDGET, np.array([0.8, 0.9, 0.85, 0.7])) == pytest.approx([0.0, 1.0, 0.5, -1.0])
-    assert score(DELTA, np.array([800.0, 200.0, 400.0, 1600.0])) == pytest.approx([0.0, 1.0, 0.5, -0.5])
+    assert score(BUDGET, np.array([0.8, 0.9, 0.85, 0.7])) == pytest.approx([0.0, 1.0, 0.5, -0.9 / 1.9])
+    assert score(DELTA, np.array([800.0, 200.0, 400.0, 1600.0])) == pytest.approx([0.0, 1.0, 0.5, -0.45 / 1.4])
 
 
 def test_interquartile_means_by_hand_and_by_scipy() -> None:
@@ -163,12 +147,15 @@ class Raising(Own):
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> tuple[BenchmarkTask, ...]:
-    """The quick set with 30 episodes each, of 1000 pulls at most where there is no budget."""
+    """The quick set with 30 episodes each, of 1000 pulls at most where there is no budget, and without neighbours."""
     tasks = tuple(
         dataclasses.replace(
-            task, episodes=30, kwargs=task.kwargs | ({"max_pulls": 1000} if task.fixed_confidence else {})
+            task,
+            episodes=30,
+            kwargs=task.kwargs | ({"max_pulls": 1000} if task.fixed_confidence else {}),
+            neighbours={},
         )
-        for task in benchmark_tasks("quick")
+        for task in benchmark_tasks("quick-v2")
     )
     monkeypatch.setattr(run, "benchmark_tasks", lambda set: tasks)
     return tasks
@@ -176,7 +163,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> tuple[BenchmarkTask, ...]:
 
 def test_agents_are_scored_where_they_play(tiny: tuple[BenchmarkTask, ...]) -> None:
     pandas = pytest.importorskip("pandas")
-    result = agents.benchmark({"own": Own, "lsa": "lsa", "static": "static"}, "quick")
+    result = agents.benchmark({"own": Own, "lsa": "lsa", "static": "static"}, "quick-v2")
     frame = result.table
     assert len(frame) == 3 * len(tiny)
     own = frame[frame["agent"] == "own"]
@@ -184,47 +171,32 @@ def test_agents_are_scored_where_they_play(tiny: tuple[BenchmarkTask, ...]) -> N
     with_lsa = {group for group, some in frame[frame["agent"] == "lsa"].groupby("group") if some["score"].notna().any()}
     assert with_lsa == {"threshold_budget", "threshold_delta", "feasible_budget", "feasible_delta"}
     summary = result.summary().set_index("agent")
-    assert list(summary.columns[:6]) == ["score", "score_low", "score_high", "all", "all_low", "all_high"]
-    assert (summary["score"].fillna(9) == summary["all"].fillna(9)).all()
+    assert list(summary.columns[:4]) == ["all", "all_low", "all_high", "budget"]
     assert summary.index[0] == "own"
-    assert pandas.isna(summary.loc["lsa", "score"])
+    assert pandas.isna(summary.loc["lsa", "all"])
     assert summary.loc["lsa", "threshold_budget"] > summary.loc["own", "threshold_budget"]
-    assert summary.loc["own", "score_low"] <= summary.loc["own", "score"] <= summary.loc["own", "score_high"]
+    assert summary.loc["own", "all_low"] <= summary.loc["own", "all"] <= summary.loc["own", "all_high"]
     assert set(result.profile()) == {"own"}
     told = frame.set_index(["agent", "task"])["note"]
-    assert told["static", "threshold-line-delta"].split("; ")[0] == run.ORACLE
-    assert "static" in told["static", "threshold-prior-10"]  # fresh arms: there is no truth to be told
-
-
-def test_an_agent_is_made_once_for_a_task(tiny: tuple[BenchmarkTask, ...]) -> None:
-    made: list[str] = []
-
-    def maker(task: bandit_envs.Task) -> agents.Agent:
-        made.append(task.problem)
-        return agents.make("uniform", task)
-
-    result = agents.benchmark({"mine": maker}, "quick")
-    budgets = [task.kwargs.get("budget") is not None for task in tiny]
-    assert result.table["note"].str.contains("does not take it").sum() < len(tiny)
-    assert len(made) == sum(1 if budget else 2 for budget in budgets)  # with a delta first to see whether it stops
+    assert "static" in told["static", "threshold-fresh-20"]  # fresh arms: there is no truth to be told
 
 
 def test_broken_agents(tiny: tuple[BenchmarkTask, ...]) -> None:
-    frame = agents.benchmark({"endless": Endless, "wrong": Wrong}, "quick").table.set_index(["agent", "task"])
+    frame = agents.benchmark({"endless": Endless, "wrong": Wrong}, "quick-v2").table.set_index(["agent", "task"])
     assert (
-        "100% of the episodes are cut and count 1 max_pulls" in frame.loc[("endless", "threshold-line-delta"), "note"]
+        "100% of the episodes are cut and count 2 max_pulls" in frame.loc[("endless", "threshold-away-delta"), "note"]
     )
-    assert frame.loc[("endless", "threshold-line-delta"), "value"] == 1000
+    assert frame.loc[("endless", "threshold-away-delta"), "value"] == 2000
     assert (
-        "errs in 100% of 30 episodes of the task, delta is 0.1" in frame.loc[("wrong", "threshold-line-delta"), "note"]
+        "errs in 100% of 30 episodes of the task, delta is 0.1" in frame.loc[("wrong", "threshold-away-delta"), "note"]
     )
-    assert frame.loc[("wrong", "threshold-line-delta"), ["score", "score_low", "score_high"]].tolist() == [0, 0, 0]
-    assert frame.loc[("wrong", "threshold-prior-10"), "score"] < -1
-    with pytest.raises(ValueError, match="threshold-prior-10"):
-        agents.benchmark(Shapeless, "quick")
+    assert frame.loc[("wrong", "threshold-away-delta"), ["score", "score_low", "score_high"]].tolist() == [-1, -1, -1]
+    assert -0.9 < frame.loc[("wrong", "threshold-fresh-20"), "score"] < -0.5
+    with pytest.raises(ValueError, match="threshold-fresh-20"):
+        agents.benchmark(Shapeless, "quick-v2")
     with pytest.raises(RuntimeError, match="boom") as raised:
-        agents.benchmark(Raising, "quick")
-    assert raised.value.__notes__ == ["raised by the agent 'raising' on the task threshold-prior-10"]
+        agents.benchmark(Raising, "quick-v2")
+    assert raised.value.__notes__ == ["raised by the agent 'raising' on the task threshold-fresh-20"]
 
 
 def test_folders_of_labels_differ() -> None:
@@ -240,8 +212,8 @@ def test_data_that_cannot_be_had_leave_cells_blank(monkeypatch: pytest.MonkeyPat
         raise OSError("no captions")
 
     monkeypatch.setattr(run, "make_envs", lacking)
-    with pytest.warns(UserWarning, match="good-captions is not played, as its data cannot be had: no captions"):
-        [cell] = agents.benchmark("uniform", ["good-captions"]).cells["uniform"]
+    with pytest.warns(UserWarning, match="good-jokes is not played, as its data cannot be had: no captions"):
+        [cell] = agents.benchmark("uniform", ["good-jokes"]).cells["uniform"]
     assert math.isnan(cell.score)
     assert cell.note == "its data cannot be had: no captions"
 
@@ -252,13 +224,13 @@ def test_a_model_is_played_as_it_was_trained(tmp_path: Path, monkeypatch: pytest
     from agents.learned import make_vec_env
     from agents.learned.model import one_thread
 
-    forms = {"observation": "belief", "stop": False, "reward": "gain", "ranked": True}
-    envs = make_vec_env("TopK", 4, k=3, budget=100, **forms)
+    forms = {"observation": "relative", "stop": False, "reward": "gain", "ranked": True}
+    envs = make_vec_env("TopK", 4, instance="sampler(arms=20)", k=5, budget=100, **forms)
     model = ppo("MlpPolicy", envs, n_steps=16, batch_size=32, n_epochs=1, seed=0)
     with one_thread():
         model.learn(64)
     model.save(tmp_path / "model.zip")
-    tasks = ["top-prior-10", "top-prior-50", "top-line-delta"]
+    tasks = ["top-fresh-20", "top-small", "top-line-family-delta"]
     few = [dataclasses.replace(task, episodes=30) for task in benchmark_tasks(tasks)]
     monkeypatch.setattr(run, "benchmark_tasks", lambda set: tuple(task for task in few if task.name in set))
     alive, wide, delta = agents.benchmark({"model": model}, tasks).cells["model"]
@@ -274,37 +246,37 @@ def test_the_command_writes_tables_and_a_page(
     tiny: tuple[BenchmarkTask, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("matplotlib")
-    main(["benchmark", "uniform", "apt", "--set", "quick", "--out", str(tmp_path), "--no-progress"])
+    main(["benchmark", "uniform", "apt", "--set", "quick-v2", "--out", str(tmp_path), "--no-progress"])
     shown = capsys.readouterr().out
     assert "uniform" in shown
     assert "apt does not take it: " in shown
-    assert "(best-prior-10, " in shown
+    assert "(best-fresh-50, " in shown
     assert {"table.csv", "summary.csv", "benchmark.png", "benchmark.html"} <= {path.name for path in tmp_path.iterdir()}
     page = (tmp_path / "benchmark.html").read_text()
     assert all(task.name in page for task in tiny)
     assert page.count("data:image/png") == 1
-    assert not math.isnan(agents.benchmark("uniform", "quick", tmp_path).summary()["score"][0])
+    assert not math.isnan(agents.benchmark("uniform", "quick-v2", tmp_path).summary()["all"][0])
 
 
 test_bad_calls = table(
     {
-        "an unknown set": (lambda: agents.benchmark("lsa", "v3"), "set", "v3", "v1", "quick"),
-        "an unknown set of tasks": (lambda: benchmark_tasks("all"), "set", "all", "v1", "quick"),
-        "an array of tasks": (lambda: benchmark_tasks(np.array(["top-prior-10"])), "set", "top-prior-10", "a list"),
-        "trust of a text": (lambda: agents.benchmark("lsa", "quick", trust="yes"), "trust", "yes"),
-        "an unknown task": (lambda: agents.benchmark("lsa", ["top"]), "set", "'top'", "top-prior-10"),
-        "no tasks": (lambda: agents.benchmark("lsa", []), "set", "[]", "v1"),
-        "no agents": (lambda: agents.benchmark([], "quick"), "agent", "[]"),
-        "an unknown agent": (lambda: agents.benchmark("lsaa", "quick"), "lsaa", "lsa"),
-        "jobs below -1": (lambda: agents.benchmark("lsa", "quick", jobs=0), "jobs", 0),
-        "a root below 0": (lambda: agents.benchmark("lsa", "quick", root=-1), "root", -1),
+        "an unknown set": (lambda: agents.benchmark("lsa", "v3"), "set", "v3", "v2", "quick-v2"),
+        "an unknown set of tasks": (lambda: benchmark_tasks("all"), "set", "all", "v2", "quick-v2"),
+        "an array of tasks": (lambda: benchmark_tasks(np.array(["top-fresh-20"])), "set", "top-fresh-20", "a list"),
+        "trust of a text": (lambda: agents.benchmark("lsa", "quick-v2", trust="yes"), "trust", "yes"),
+        "an unknown task": (lambda: agents.benchmark("lsa", ["top"]), "set", "'top'", "top-fresh-20"),
+        "no tasks": (lambda: agents.benchmark("lsa", []), "set", "[]", "v2"),
+        "no agents": (lambda: agents.benchmark([], "quick-v2"), "agent", "[]"),
+        "an unknown agent": (lambda: agents.benchmark("lsaa", "quick-v2"), "lsaa", "lsa"),
+        "jobs below -1": (lambda: agents.benchmark("lsa", "quick-v2", jobs=0), "jobs", 0),
+        "a root below 0": (lambda: agents.benchmark("lsa", "quick-v2", root=-1), "root", -1),
         "an unknown column": (
             lambda: agents.Benchmark("", (), {}).profile(column="budgets"),
             "column",
             "budgets",
             "all",
         ),
-        "no folder": (lambda: agents.benchmark("lsa", "quick", out=5), "out", 5),
-        "progress of a text": (lambda: agents.benchmark("lsa", "quick", progress="yes"), "progress", "yes"),
+        "no folder": (lambda: agents.benchmark("lsa", "quick-v2", out=5), "out", 5),
+        "progress of a text": (lambda: agents.benchmark("lsa", "quick-v2", progress="yes"), "progress", "yes"),
     }
 )

@@ -35,7 +35,7 @@ def test_folded_scores_by_hand() -> None:
     x = np.linspace(-1e6, 3, 100_001)
     assert (np.diff(folded(x)) >= 0).all()
     assert folded(x).min() > -0.9
-    task = BenchmarkTask("b", "Threshold", {"delta": 0.1}, 9, 3, 4, "", 800.0, 200.0, "evidence", version="v2")
+    task = BenchmarkTask("b", "Threshold", {"delta": 0.1}, 9, 3, 4, "", 800.0, 200.0, "evidence")
     assert score(task, np.array([800.0, 400.0, 100.0, 1600.0])) == pytest.approx([0.0, 0.5, 1.2, -0.45 / 1.4])
 
 
@@ -63,7 +63,7 @@ def test_all_number_of_tests_an_agent_share_the_level() -> None:
 
 def test_tasks_are_declared_once() -> None:
     tasks, quick = benchmark_tasks(), benchmark_tasks("quick-v2")
-    names = [task.name for task in (*tasks, *benchmark_tasks("v1"))]
+    names = [task.name for task in tasks]
     assert len(set(names)) == len(names)
     assert len({task.group for task in tasks}) == len(quick) == 10
     assert all(task.ships for task in quick)

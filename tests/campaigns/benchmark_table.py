@@ -19,7 +19,6 @@ import importlib.util
 import json
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,7 @@ import agents
 from agents.benchmarking import run
 from agents.benchmarking.page import EXTREMES
 from agents.benchmarking.run import Cell
-from agents.benchmarking.scores import score, with_interval
+from agents.benchmarking.scores import unfolded, with_interval
 from agents.evaluation.lower_bound import _bound_for_distribution
 from agents.registry import recipes_of
 from bandit_envs import Arms, BenchmarkTask, Bernoulli, Gaussian, benchmark_tasks
@@ -168,7 +167,7 @@ def headroom(result: agents.Benchmark) -> str:
     """Of each task uniform, the best known and the bound, and the score, without an end, of what reaches the bound."""
     lines = header("task", "episodes", "uniform", "best known", "by", "bound", "score at the bound", "source")
     for task in result.tasks:
-        at_bound = f"{float(score(replace(task, version='v1'), task.bound)):.2f}" if task.bound == task.bound else ""
+        at_bound = f"{float(unfolded(task, task.bound)):.2f}" if task.bound == task.bound else ""
         bound = f"{task.bound:.4g}" if task.bound == task.bound else ""
         row = [
             task.name,

@@ -121,7 +121,7 @@ class Reader:
                 if found is None or found[:2] in seen:
                     continue
                 seen.add(found[:2])
-                if found[0] == start or getattr(found[2], "name", "") in ("Agent", "AgentState"):
+                if found[0] == start or getattr(found[2], "name", "") == "Agent":
                     continue
                 lines[found[:2]] = self.length(found[2])
                 waiting.append((found[0], found[2]))

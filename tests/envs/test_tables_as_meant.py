@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 import unicodedata
 import zipfile
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from damage import broken
 from refusals import refused
 
+import agents
 from bandit_envs import from_table, measurements
 from bandit_envs.kernels import within_ends
 
@@ -158,12 +160,6 @@ def test_huge_and_damaged_sheets_are_refused_at_once(tmp_path: Path) -> None:
     made.save(path)
     assert len(measurements(path).rows) == 4
     content = path.read_bytes()
-    with zipfile.ZipFile(path) as old, zipfile.ZipFile(tmp_path / "huge.xlsx", "w") as new:
-        for name in old.namelist():
-            merged = b'</sheetData><mergeCells count="1"><mergeCell ref="A1:XFD1048576"/></mergeCells>'
-            new.writestr(name, old.read(name).replace(b"</sheetData>", merged))
-    with refused("huge.xlsx", "A1", "XFD1048576"):
-        measurements(tmp_path / "huge.xlsx")
     for _ in range(60):
         path.write_bytes(broken(content, random))
         with contextlib.suppress(ValueError):
@@ -171,6 +167,51 @@ def test_huge_and_damaged_sheets_are_refused_at_once(tmp_path: Path) -> None:
     (tmp_path / "t.parquet").write_bytes(b"PAR1" + bytes(50))
     with pytest.raises(ValueError, match="t.parquet is no Parquet file"):
         measurements(tmp_path / "t.parquet")
+
+
+WHOLE = "D1:XFD1048576"  # of a sheet, but for the table
+BLOATED = {
+    "merged cells": f'</sheetData><mergeCells count="1"><mergeCell ref="{WHOLE}"/></mergeCells>',
+    "merged cells, spelled otherwise": f"</sheetData><mergeCells><mergeCell\n  ref = '{WHOLE}'/></mergeCells>",
+    "links": f'</sheetData><hyperlinks><hyperlink ref="{WHOLE}" location="x"/></hyperlinks>',
+    "a cell far away": '<row r="1000000"><c r="AC1000000"><v>1</v></c></row></sheetData>',
+    "columns that are hidden": '</sheetData><cols><col min="4" max="2000000000" hidden="1"/></cols>',
+}
+
+
+@pytest.mark.parametrize("coding", ["utf-8", "utf-16"])
+@pytest.mark.parametrize("kind", BLOATED)
+def test_what_a_sheet_costs_goes_by_its_cells(kind: str, coding: str, tmp_path: Path) -> None:
+    path, made = tmp_path / "t.xlsx", tmp_path / "large.xlsx"
+    book(path)
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(made, "w") as new:
+        for name in old.namelist():
+            text = old.read(name).decode().replace("</sheetData>", BLOATED[kind])
+            new.writestr(name, text.encode(coding if "sheet1" in name else "utf-8"))
+    begin = time.process_time()
+    assert len(measurements(made).rows) == 4
+    assert time.process_time() - begin < 3
+
+
+def test_a_gap_in_a_sheet_stays_one(tmp_path: Path) -> None:
+    """Rows keep their numbers; a hidden row is no gap: two blocks with a gap between them are no plate of both."""
+    made = openpyxl.Workbook()
+    for place, cells in {3: ["", 1, 2, 3, 4, 5, 6], 4: "A123456", 6: "B123456", 7: "C123456", 9: "D123456"}.items():
+        for j, cell in enumerate(cells, 1):
+            made.active.cell(place, j, cell)
+    made.active.row_dimensions[5].hidden = True
+    made.save(tmp_path / "t.xlsx")
+    with refused("t.xlsx", "sheet Sheet, row 3", "6 columns and 3 rows", "no plate"):
+        measurements(tmp_path / "t.xlsx")
+
+
+def test_archives_that_unpack_without_end_are_refused(tmp_path: Path) -> None:
+    for name in ("t.xlsx", "t.eval"):
+        with zipfile.ZipFile(tmp_path / name, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("header.json", "{}")
+            archive.writestr("samples/1.json", " " * 2**25)
+        with refused(name, "samples/1.json", f"{2**25:,}"):
+            agents.logs_table([tmp_path / name]) if "eval" in name else measurements(tmp_path / name)
 
 
 def test_a_range_has_rounding() -> None:

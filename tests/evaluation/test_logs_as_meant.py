@@ -223,3 +223,18 @@ def test_a_range_has_rounding() -> None:
     pd.DataFrame({"q": [1, 1, 1, 2], "x": [0.1, 0.1, 0.1, None]}).to_parquet("e.parquet")
     table = agents.logs_table(["e.parquet"], item="q", value="x", range=(0, 0.1))
     np.testing.assert_equal(table["e"].tolist(), [0.1, math.nan])  # a mean of three ends is the end
+
+
+@pytest.mark.parametrize(("n", "wins", "losses"), [(60, 11, 0), (120, 22, 0), (300, 7, 0), (300, 31, 0), (200, 9, 1)])
+def test_the_order_of_logs_changes_no_number(n: int, wins: int, losses: int) -> None:
+    """Where one log wins all the items that differ, all differences lie on two points, and none at an end."""
+    better = [True] * wins + [False] * losses + [True] * (n - wins - losses)
+    worse = [False] * wins + [True] * losses + [True] * (n - wins - losses)
+    for name, scores in {"a": better, "b": worse}.items():
+        pd.DataFrame({"item": range(n), "value": np.float64(scores)}).to_csv(f"{name}.csv", index=False)
+    one, other = (
+        agents.compare_logs(logs, item="item", value="value").iloc[0]
+        for logs in (["a.csv", "b.csv"], ["b.csv", "a.csv"])
+    )
+    assert one["p"] == pytest.approx(other["p"], rel=1e-9)
+    assert [one["low"], one["high"]] == pytest.approx([-other["high"], -other["low"]])

@@ -109,7 +109,7 @@ class LeastSure:
 
 
 def test_models_are_recorded_by_the_arms_behind_their_ranks() -> None:
-    kwargs = {"instance": "sampler(arms=4)", "budget": 12, "ranked": True, "stop": False, "observation": "belief"}
+    kwargs = {"instance": "sampler(arms=4)", "budget": 12, "ranked": True, "stop": False, "observation": "relative"}
     kept = agents.record(LeastSure(), "BestArm", episodes=3, env_kwargs=kwargs)
     for episode in range(3):
         env: Any = gym.make("bandit_envs/BestArm-v0", **kwargs)

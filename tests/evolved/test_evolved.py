@@ -397,11 +397,17 @@ def test_the_path_of_a_card_is_an_agent(tmp_path):
     tiny: dict[str, Any] = {"generations": 1, "population": 4, "episodes": 20, "out": tmp_path / "mine"}
     parameters, _ = pair = agents.evolve("Threshold", **tiny, **task)
     path = str(tmp_path / "mine.json")
-    three = {"path": path, "pair": pair, "parameters": lambda own: agents.make("evolved", own, parameters=parameters)}
-    result = agents.evaluate(three, "Threshold", episodes=20, **task)
-    for one in ("path", "pair"):
+    several = {
+        "path": path,
+        "pair": pair,
+        "loaded": agents.load(path),
+        "parameters": lambda own: agents.make("evolved", own, parameters=parameters),
+    }
+    result = agents.evaluate(several, "Threshold", episodes=20, **task)
+    for one in ("path", "pair", "loaded"):
         assert result.column(one, "score").tolist() == result.column("parameters", "score").tolist()
     assert agents.evaluate(pair, "Threshold", episodes=2, env_kwargs={"budget": 12}).agents == ["evolved"]
+    assert isinstance(agents.load(path, gym.make("bandit_envs/Threshold-v0", budget=9)), agents.Agent)
     with refused("parameters", "budget"):
         agents.make(path, gym.make("bandit_envs/Threshold-v0", instance="sampler(arms=4)", pull_cost=0.001))
     with refused("parameters", "nowhere.json", error=FileNotFoundError):
@@ -410,3 +416,5 @@ def test_the_path_of_a_card_is_an_agent(tmp_path):
         (tmp_path / "mine.json").write_text(text)
         with refused("mine.json", "parameters"):
             agents.make(path, gym.make("bandit_envs/Threshold-v0"))
+    with refused("mine.json", "it has no 'names'"):
+        agents.load(path)

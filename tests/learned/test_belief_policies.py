@@ -17,7 +17,7 @@ from agents.learned.checkpoints import Clock
 from agents.learned.comparison import advice
 from agents.learned.maskable import MaskableEquivariantPolicy
 
-FORMS: dict[str, Any] = {"observation": "belief", "reward": "gain", "ranked": True}
+FORMS: dict[str, Any] = {"observation": "relative", "reward": "gain", "ranked": True}
 
 
 def vec_env(stop: bool = False, **kwargs: Any) -> Any:

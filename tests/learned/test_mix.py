@@ -172,7 +172,7 @@ def test_a_mix_that_is_broken_off_is_kept(tmp_path, monkeypatch, interrupts):
         ({"mix": {}}, "mix must be a list of at least one dict, got {}"),
         ({"mix": [{}, 3]}, r"mix must be a list of at least one dict, got \[{}, 3\]"),
         ({"mix": "[{}]"}, "mix must be a list of at least one dict"),
-        ({"mix": [{}, {"observation": "belief"}]}, "same forms, got .*'features'.* and .*'belief'"),
+        ({"mix": [{}, {"observation": "relative"}]}, "same forms, got .*'features'.* and .*'relative'"),
         ({"mix": [{}, {"budget": None, "delta": 0.1}]}, "same forms"),
         ({"mix": [{"num_envs": 0}]}, "num_envs must be an integer .*got 0"),
         ({"mix": [{"pulls_per_action": 1.5}]}, "pulls_per_action must be an integer .*got 1.5"),

@@ -31,7 +31,7 @@ from bandit_envs import agent_uniforms
 ID, EPISODES = "bandit_envs/Threshold-v0", 12
 PLAIN = {"instance": {"sampler": {"arms": 4}}, "budget": 20}
 LEARNER = {**PLAIN, "stop": False, "reward": "gain"}
-MODES = [(False, "features"), (True, "belief")]
+MODES = [(False, "features"), (True, "relative")]
 
 
 def settings(ranked: bool, observation: str, **more: Any) -> dict[str, Any]:
@@ -103,7 +103,7 @@ def test_evaluate_is_a_plain_loop_over_the_models_own_environment(ranked: bool, 
     assert not np.array_equal(drawn, wanted)
 
 
-@pytest.mark.parametrize(("ranked", "observation"), [(True, "belief"), (True, "features")])
+@pytest.mark.parametrize(("ranked", "observation"), [(True, "relative"), (True, "features")])
 def test_a_model_without_environment_is_told_by_env_kwargs(tmp_path: Path, ranked: bool, observation: str) -> None:
     given = settings(ranked, observation)
     model = model_of(ranked, observation)
@@ -115,8 +115,8 @@ def test_a_model_without_environment_is_told_by_env_kwargs(tmp_path: Path, ranke
         warnings.simplefilter("always")
         assert forms_of(bare) == Forms("arm", observation, False, False)  # by its spaces
         assert not np.array_equal(scores(bare, PLAIN), wanted)
-    assert any("ranked" in str(one.message) for one in said) == (observation == "belief")
-    if observation == "belief":  # nor does the file say so
+    assert any("ranked" in str(one.message) for one in said) == (observation == "relative")
+    if observation == "relative":  # nor does the file say so
         with pytest.warns(UserWarning, match="ranked"):
             agents.evaluate(str(tmp_path / "model.zip"), ID, episodes=2, env_kwargs=PLAIN, trust=True)
 
@@ -184,10 +184,12 @@ def test_what_is_left_to_defaults_is_named_where_it_was_not_so_in_the_training(s
         assert re.search(r"instance=\{.*\}, K=4, and plays with instance=None, K=10", said(budget=20, **more))
 
 
-@pytest.mark.parametrize("given", [{"observation": "belief"}, {"render_mode": "ansi", "num_envs": 4, "actions": "arm"}])
+@pytest.mark.parametrize(
+    "given", [{"observation": "relative"}, {"render_mode": "ansi", "num_envs": 4, "actions": "arm"}]
+)
 def test_the_keywords_of_a_learner_are_taken(given: Any) -> None:
     """As they are: what says nothing of the episodes changes nothing. What is neither is refused."""
-    model = model_of(True, "belief")
+    model = model_of(True, "relative")
     entrants = {"it": model, "uniform": "uniform"}
     two = [agents.evaluate(entrants, ID, episodes=4, env_kwargs=LEARNER | more).episodes for more in (given, {})]
     assert two[0].equals(two[1])
@@ -197,13 +199,13 @@ def test_the_keywords_of_a_learner_are_taken(given: Any) -> None:
             agents.evaluate(entrants, ID, episodes=4, env_kwargs=LEARNER | wrong)
 
 
-@pytest.mark.parametrize("observation", ["statistics", "belief"])
+@pytest.mark.parametrize("observation", ["statistics", "relative"])
 def test_models_of_sb3s_own_wrappers_and_of_other_kinds(observation: str) -> None:
     given = settings(True, observation)
     env = sb3_make_vec_env(ID, 2, env_kwargs=given)
-    model = learned(DQN if observation == "belief" else PPO, env, observation=observation)
+    model = learned(DQN if observation == "relative" else PPO, env, observation=observation)
     assert forms_of(model) == Forms("arm", observation, False, True)
-    if observation == "belief":
+    if observation == "relative":
         assert np.array_equal(scores(model), looped(model, **given)[1])
     else:
         assert len(scores(model)) == EPISODES
@@ -216,8 +218,8 @@ def test_models_of_sb3s_own_wrappers_and_of_other_kinds(observation: str) -> Non
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
     """A saved model with a card, and what a plain loop says of it."""
-    given = settings(True, "belief")
-    model = model_of(True, "belief")
+    given = settings(True, "relative")
+    model = model_of(True, "relative")
     card = {"env_id": ID, "env_kwargs": {**LEARNER, "ranked": True}}
     return Trained(model, card).save(tmp_path_factory.mktemp("saved") / "model"), looped(model, **given)
 
@@ -225,13 +227,15 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
 def test_a_saved_model_is_played_by_its_card(saved: tuple[Path, Any], tmp_path: Path) -> None:
     path, (_, wanted, _) = saved
     loaded = agents.load(path)
-    assert loaded.observation == "belief"
+    assert loaded.observation == "relative"
     for one in (loaded, str(path)):
         assert np.array_equal(scores(one, PLAIN), wanted)
         assert np.array_equal(scores(one, {**PLAIN, "ranked": False}), wanted)
-    with pytest.raises(ValueError, match=r"ppo reads observation='belief', and not this one.*\(1, 21\).* use \(17,\)"):
-        loaded.predict(np.zeros((1, 21), np.float32))
-    with pytest.raises(ValueError, match="reads observation='belief', and not this one.*is a dict but"):
+    with pytest.raises(
+        ValueError, match=r"ppo reads observation='relative', and not this one.*\(1, 17\).* use \(28,\)"
+    ):
+        loaded.predict(np.zeros((1, 17), np.float32))
+    with pytest.raises(ValueError, match="reads observation='relative', and not this one.*is a dict but"):
         loaded.predict({"pulls": np.zeros((1, 4), int)})
     with pytest.raises(ValueError, match="was trained with K = 4 arms, and the task has K = 5"):
         scores(str(path), {"instance": {"sampler": {"arms": 5}}, "budget": 20})
@@ -240,6 +244,23 @@ def test_a_saved_model_is_played_by_its_card(saved: tuple[Path, Any], tmp_path: 
     (tmp_path / path.name).write_bytes(path.read_bytes())
     with pytest.raises(ValueError, match="ranked must be True or False"):
         scores(str(tmp_path / path.name), PLAIN)
+
+
+class Beliefs(gym.Env[Any, Any]):
+    """Shows as many numbers as observation="belief" of 0.2.0 had."""
+
+    observation_space = gym.spaces.Box(-8.0, 8.0, (17,), np.float32)
+    action_space: Any = gym.spaces.Discrete(4)
+
+
+def test_a_model_that_reads_beliefs_of_before_is_refused(tmp_path: Path) -> None:
+    model = PPO("MlpPolicy", Beliefs(), n_steps=16, batch_size=16, device="cpu")
+    card = {"env_id": ID, "env_kwargs": {**LEARNER, "observation": "belief"}}
+    path = Trained(model, card).save(tmp_path / "model")
+    with pytest.raises(ValueError, match="reads observation='belief', for which there is 'relative' .*train it again"):
+        scores(str(path), PLAIN)
+    with pytest.raises(ValueError, match="'belief' is no more .*'relative', and train models that read beliefs again"):
+        scores(Trained(model, card), PLAIN)
 
 
 def test_the_command_line_plays_it_so_too(saved: tuple[Path, Any], tmp_path: Path) -> None:
@@ -279,7 +300,7 @@ def test_handcrafted_agents_never_see_these_keywords() -> None:
     names = ["lsa", "uniform", "evidence"]
     common = {**PLAIN, "delta": 0.1}
     plain = agents.evaluate(names, ID, episodes=EPISODES, env_kwargs=common, progress=False)
-    model = model_of(True, "belief")
+    model = model_of(True, "relative")
     asked = {**common, "stop": False, "ranked": True, "reward": "gain"}
     beside = agents.evaluate([*names, model], ID, episodes=EPISODES, env_kwargs=asked, progress=False).episodes
     beside["agent"] = beside["agent"].astype(str)  # one more category

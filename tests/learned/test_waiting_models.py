@@ -26,7 +26,7 @@ LATE: dict[str, Any] = {"instance": "sampler(arms=6)", "budget": 30, "batch": 5,
 
 @pytest.mark.parametrize("form", NUMBERS)
 def test_a_trained_model_reads_what_is_pending(form: str, tmp_path: Path) -> None:
-    """Of 6 arms, for whose numbers sizes of "relative" and "belief" are those of other forms too."""
+    """Of 6 arms."""
     kwargs = LATE | {"observation": form}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

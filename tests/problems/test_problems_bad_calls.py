@@ -74,7 +74,7 @@ test_tasks = table(
     {
         "another's parameter": (lambda: task(parameters={"k": 2}), "Threshold", "threshold", "tolerance", "'k'"),
         "parameters that are none": (lambda: task(parameters=5), "parameters"),
-        "K 1": (lambda: task(K=1), "K", 1),
+        "K 0": (lambda: task(K=0), "K", 0),
         "D 0": (lambda: task(D=0), "D", 0),
         "support": (lambda: task(support=(1, 0)), "support", "(1, 0)"),
         "sigma 0": (lambda: task(sigma=0), "sigma", 0),

@@ -220,7 +220,8 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     main(["session", "new", store, *words.split(), "--raters", "ann", "bob", "--blind", "--agent", "uniform"])
     capsys.readouterr()
     main(["session", "ask", store, "-n", "2", "--who", "ann"])
-    codes = capsys.readouterr().out.split()
+    head, *codes = [line.rstrip("\t") for line in capsys.readouterr().out.splitlines()]
+    assert head == "name\tvalue"
     assert all(map(CODE.fullmatch, codes))
     assert len(codes) == 2
     main(["session", "tell", store, codes[1], "7", "--who", "ann"])

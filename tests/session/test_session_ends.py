@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import agents
+from agents.session.course import Statistics
 from agents.session.fold import State
 from agents.session.log import TOLD, Event
-from agents.session.run import Statistics
 from agents.session.setup import Setup
 
 pytest.importorskip("sqlalchemy")

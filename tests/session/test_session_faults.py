@@ -9,6 +9,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from disks import rewritten, sql
 
@@ -52,7 +53,7 @@ def damaged(place: Path, *statements: str) -> Path:
         ("update session set facts = cast(x'ff' as text)", "its facts are no JSON"),
         ("drop table event", "no table 'event'"),
         ("delete from event", "is damaged: it has 0 events, and 1 were recorded: there is no event 1"),
-        ("alter table event drop column who", "cannot be read or written: no such column"),
+        ("alter table event drop column who", "no session's store: it has a table 'event' without 'who'"),
     ],
 )
 def test_damaged_events_are_named(statement: str, told: str, tmp_path: Path) -> None:
@@ -295,3 +296,81 @@ def test_who_takes_warnings_as_errors_is_left_no_store(tmp_path: Path) -> None:
     with pytest.raises(UserWarning, match="does not reach each of the 3 arms once"):
         agents.Session("uniform", {**FACTS, "budget": 2}, store=tmp_path / "s.db")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_second_result_of_a_question_answers_none(tmp_path: Path) -> None:
+    with agents.Session("uniform", FACTS, store=tmp_path / "s.db") as session:
+        first, second, _ = session.ask(3)
+        session.tell_all([(first, 1), (first, 0), (second, 1)])
+        session.tell(second, 0)
+        assert session.history()["about"].tolist()[3:] == [first.number, pd.NA, second.number, pd.NA]
+    with agents.Session(store=tmp_path / "s.db") as again:
+        assert (len(again), len(again.pending)) == (4, 1)
+
+
+@pytest.mark.parametrize("plates", [{}, {"plate": 4}])
+def test_a_lost_plate_or_batch_is_given_back_in_one_call(plates: dict[str, int], tmp_path: Path) -> None:
+    """Calls for 3, 3 and 2 questions: three batches, or two plates of four."""
+    with agents.Session("uniform", FACTS | plates, store=tmp_path / "a.db") as session:
+        for n, who in ((3, "ann"), (3, "ann"), (2, "bob")):
+            session.ask(n, who)
+        first, second = ([1, 2, 3, 4], [5, 6, 7, 8]) if plates else ([1, 2, 3], [4, 5, 6])
+        with contextlib.closing(agents.Session("uniform", FACTS, store=":memory:")) as other:
+            with pytest.raises(ValueError, match="there is no question to undo"):
+                other.undo_batch()
+            other.tell("a", 1)
+            with pytest.raises(ValueError, match="the event 1 is of no question"):
+                other.undo_batch(1)
+        session.tell(next(ask for ask in session.pending if ask.number == second[0]), 1)  # the event 9
+        session.tell(session.pending[0], 1)
+        assert session.undo_batch(9, results=False) == len(second) - 1  # its result stays
+        assert [ask.number for ask in session.pending] == [n for n in range(2, 9) if n not in second]
+        assert len(session) == 2
+        with pytest.raises(ValueError, match="no question of this plate, or batch, waits"):
+            session.undo_batch(9, results=False)
+        assert session.undo_batch(1) == len(first) + 1  # with the result of its first question
+        assert [ask.number for ask in session.pending] == [n for n in range(1, 9) if n not in first + second]
+        assert session.undo_batch(9) == 2
+        assert len(session) == 0
+        if not plates:
+            assert session.undo_batch() == 2  # the last one
+        assert session.pending == []
+    with agents.Session(store=tmp_path / "a.db") as again:
+        assert (again.pending, len(again), len(again.ask(12))) == ([], 0, 12)
+
+
+def test_questions_of_a_batch_that_were_asked_again_go_with_it(tmp_path: Path) -> None:
+    with agents.Session("uniform", FACTS, store=tmp_path / "a.db") as session:
+        session.ask(2, "ann")
+    sql(tmp_path / "a.db", "update event set at = datetime(at, '-1 hour')")
+    with agents.Session(store=tmp_path / "a.db") as session:
+        session.ask(1, "bob", take_over=60)
+        assert [(ask.number, ask.who) for ask in session.pending] == [(2, "ann"), (3, "bob")]
+        assert session.undo_batch(2, results=False) == 3  # with the question that was asked again
+        assert session.pending == []
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_whole_blocks_are_given_back(tmp_path: Path) -> None:
+    facts = {"problem": "BestArm", "arms": ["a", "b", "c"], "range": (0, 1), "blocks": "day", "delta": 0.1}
+    with agents.Session("paired-elimination", facts, store=tmp_path / "a.db") as session:
+        for question in session.ask(3):
+            session.tell(question, 0.5)
+        session.tell(session.ask(3)[0], 1.0)
+        assert session.undo_batch() == 3 + 1
+        assert (len(session.pending), session.arms()["pulls"].tolist()) == (0, [2, 2, 2])
+
+
+@pytest.mark.parametrize("failed", ["skip", 0.0, None])
+def test_a_value_beyond_the_range_is_a_failure_of_its_measurement(failed: Any) -> None:
+    facts = {"problem": "BestArm", "arms": ["a", "b"], "range": (0, 1), "delta": 0.5, "items": 3, "epsilon": 0.1}
+    values = {("a", 0): 0.5, ("b", 0): 1.3}
+    with agents.Session("paired-elimination", facts, store=":memory:") as session:
+        if failed is None:
+            with pytest.raises(ValueError, match=r"measuring 'b' on the item 0: .* in \[0, 1\], got 1.3"):
+                session.run(lambda *cell: values.get(cell, 0.4), retries=0)
+            return
+        with pytest.warns(UserWarning, match="1 of . of 'b'"):
+            session.run(lambda *cell: values.get(cell, 0.4), failed=failed, retries=0)
+        assert session.done
+        assert session.arms()["failed"].tolist() == [0, 1]

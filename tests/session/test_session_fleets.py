@@ -148,7 +148,7 @@ def test_who_is_silent_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
     session.ask(4, who="gone")
     begin = session._state.signs["gone"]
     monkeypatch.setattr("agents.session.fold.datetime", Later)
-    monkeypatch.setattr("agents.session.calling.time", SimpleNamespace(monotonic=time.monotonic, sleep=looks.append))
+    monkeypatch.setattr("agents.session.running.time", SimpleNamespace(monotonic=time.monotonic, sleep=looks.append))
     with pytest.warns(UserWarning, match="gone has given no sign") as said:
         session.run(score, 2, who="one", take_over=LEASE)
     assert len(looks) == 7  # it is said after half of the lease, and asked again after all of it

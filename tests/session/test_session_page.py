@@ -416,6 +416,19 @@ def test_a_batch_is_recorded_as_a_whole_or_not_at_all(session: Any) -> None:
     assert session.history()["who"].tolist()[-1] == "eve"
 
 
+def test_a_batch_is_given_back_in_one_call_and_not_by_a_rater(session: Any) -> None:
+    web = client(session)
+    for n in (2, 3):
+        web.post("/ask", json={"n": n, "who": "ann"})
+    assert web.post("/undo?who=ann", json={"event": 1, "batch": "open"}).json() == {"done": 1}  # a single question
+    assert web.post("/undo", json={"batch": "open"}).json() == {"done": 3}
+    web.post("/tell", json={"question": 2, "arm": session.pending[0].arm, "value": 3})
+    assert web.post("/undo", json={"event": 2, "batch": "open"}).status_code == 400
+    assert web.post("/undo", json={"event": 2, "batch": "each"}).status_code == 400
+    assert web.post("/undo", json={"event": 2, "batch": "all"}).json() == {"done": 2}
+    assert (session.pending, len(session)) == ([], 0)
+
+
 def test_files_arms_and_the_history(session: Any) -> None:
     web = client(session)
 

@@ -113,6 +113,25 @@ def test_a_question_that_is_never_answered_holds_up_its_arm_but_is_not_asked_aro
         assert one.answer()[BEST]
 
 
+def test_a_run_goes_on_where_the_result_that_it_lacks_comes_at_the_last_moment(monkeypatch):
+    def alike(arm: str, item: int) -> float:  # so that all cells are needed
+        return 0.1 * (item % 3)
+
+    with session() as one:
+        lost, ask = one.ask(1, "somebody")[0], one.ask
+
+        def late(*given, **more):
+            if not (new := ask(*given, **more)) and len(one) == before:
+                one.tell(lost, alike("", lost.item), "somebody")
+            return new
+
+        with pytest.warns(UserWarning, match="are awaited, 1, of somebody"):
+            before = one.run(alike, 2, take_over=None)
+        monkeypatch.setattr(one, "ask", late)
+        assert one.run(alike, 2, take_over=None) > 0
+        assert one.done
+
+
 def test_it_ends_with_the_answer_of_the_table(tmp_path):
     with session(tmp_path / "0.db") as one:
         count = one.run(measure)

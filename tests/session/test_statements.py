@@ -272,3 +272,17 @@ def test_the_page_of_many_arms_shows_the_strongest() -> None:
     names = [arm["name"] for arm in shown(one)["arms"]]
     assert len(names) == 60
     assert {f"arm {n}" for n in range(80, 90)} <= {*names}
+
+
+def test_a_sigma_that_results_refute_after_the_end_is_said_first() -> None:
+    random = np.random.default_rng(0)
+    facts = {"problem": "BetterThanControl", "arms": ["A", "B"], "control": "A", "sigma": 0.05, "delta": 0.1}
+    with agents.Session("evidence", facts, store=":memory:") as session:
+        while not session.done:
+            session.tell_all([(name, float(random.normal(arm, 0.05))) for arm, name in enumerate("AB")])
+        assert not session.contradictions
+        with pytest.warns(UserWarning, match="sigma=0.05 is refuted"):
+            session.tell_all(
+                [(name, float(random.normal(-arm, 3))) for _ in range(50) for arm, name in enumerate("AB")]
+            )
+        assert session.contradictions[0].startswith("sigma=0.05 is refuted, by which")

@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("sqlalchemy")
 
 import agents
-from agents.session import calling
+from agents.session import running
 from agents.session.setup import checked_name
 from agents.session.tables import for_spreadsheets
 from agents.thresholding.lsa import LSA
@@ -86,6 +86,36 @@ def test_damaged_facts_and_events_are_named(tmp_path: Path) -> None:
         agents.Session(store=tmp_path / "a.db")
 
 
+ENDLESS = "with recursive c(x) as (select 1 union all select x + 1 from c) select x as number, 'note' as kind from c"
+STRANGE = {
+    "the view 'event'": ["alter table event rename to old", f"create view event as {ENDLESS}"],
+    "the view 'more'": [f"create view more as {ENDLESS}"],
+    "the trigger 't'": ["create trigger t after insert on event begin delete from session; end"],
+    "the table 'words'": ["create virtual table words using fts5(a)"],
+    "a table 'event' without 'vector'": ["alter table event drop column vector"],
+}
+
+
+@pytest.mark.parametrize("what", STRANGE)
+def test_what_runs_when_a_store_is_read_is_refused(what: str, tmp_path: Path) -> None:
+    agents.Session("lsa", FACTS, store=tmp_path / "a.db").close()
+    for statement in STRANGE[what]:
+        ran_by(tmp_path / "a.db", statement)
+    for address in (tmp_path / "a.db", f"sqlite:///{tmp_path / 'a.db'}"):
+        with pytest.raises(ValueError, match=f"a.db is no session's store: it has {what}"):
+            agents.Session(store=address)
+
+
+@pytest.mark.parametrize("table", ["user (name)", "event (number, kind, at)"])
+def test_a_database_of_others_stays_as_it_is(table: str, tmp_path: Path) -> None:
+    path = ran_by(tmp_path / "a.db", f"create table {table}")
+    before = path.read_bytes()
+    for facts in (("lsa", FACTS), ()):
+        with pytest.raises(ValueError, match=f"a.db is no session's store: it has .* table '{table.split()[0]}'"):
+            agents.Session(*facts, store=path)
+    assert (path.read_bytes(), [*tmp_path.iterdir()]) == (before, [path])
+
+
 @pytest.mark.parametrize("blocks", [False, True])
 def test_of_two_runs_of_one_name_that_begin_together_one_measures_all(
     blocks: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -93,7 +123,7 @@ def test_of_two_runs_of_one_name_that_begin_together_one_measures_all(
     days = {"problem": "BestArm", "arms": ["a", "b"], "range": (0, 1), "blocks": "day", "delta": 0.1}
     facts = days if blocks else FACTS
     agents.Session("paired-elimination" if blocks else "uniform", facts, store=tmp_path / "a.db").close()
-    both, look, first, found = threading.Barrier(2), calling._open, set[str](), list[object]()
+    both, look, first, found = threading.Barrier(2), running.Running._open, set[str](), list[object]()
     ask, asked, all_asked = agents.Session.ask, list[object](), threading.Event()
 
     def counted(session: Any, *given: Any, **more: Any) -> Any:
@@ -106,10 +136,10 @@ def test_of_two_runs_of_one_name_that_begin_together_one_measures_all(
         all_asked.wait()
         return float(arm == "a")
 
-    def together(session: Any, who: Any, me: str, asked: float) -> Any:
-        seen = look(session, who, me, asked)
-        if me not in first:
-            first.add(me)
+    def together(run: running.Running, held: Any) -> Any:
+        seen = look(run, held)
+        if run.me not in first:
+            first.add(run.me)
             both.wait()
         return seen
 
@@ -120,8 +150,8 @@ def test_of_two_runs_of_one_name_that_begin_together_one_measures_all(
             except ValueError as error:
                 found.append(str(error))
 
-    monkeypatch.setattr(calling, "_open", together)
-    monkeypatch.setattr(calling, "LOOK", 0.01)
+    monkeypatch.setattr(running.Running, "_open", together)
+    monkeypatch.setattr(running, "LOOK", 0.01)
     monkeypatch.setattr(agents.Session, "ask", counted)
     threads = [threading.Thread(target=run) for _ in range(2)]
     for one in threads:

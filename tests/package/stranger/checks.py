@@ -63,7 +63,7 @@ def laws() -> None:
         c = np.array(modes)
         assert np.abs(seen["mean"] - (1 + c) / 3).max() < 0.008  # 6 standard errors
         assert np.abs(seen["variance"] - (1 - c + c**2) / 18).max() < 0.003
-        assert env.unwrapped.task.law == "triangular"
+        assert env.unwrapped.task.distribution == "triangular"
         assert env.unwrapped.task.support == (0.0, 1.0)
     from stranger.triangular import Triangular
 

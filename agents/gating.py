@@ -1,0 +1,160 @@
+"""`gate`: is one mean at least, or at most, a number? A verdict that is valid whenever you look."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bandit_envs import Threshold, stopping
+from bandit_envs.instances import weighted
+from bandit_envs.kernels import integer, interval, number, within_ends
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A verdict on a mean.
+
+    Attributes:
+        verdict: "pass", "fail", or "open" where the results bear neither out.
+        p: of the hypothesis that the mean does not pass; p_fail: that it does. Both are valid whenever you look.
+        low, high: the interval of the mean, right at all times with probability 1 - delta. A verdict cuts it at the
+            number that was asked about, which is right as long as the verdict is: again with probability 1 - delta.
+        mean, n: of the results. bound: the number. above: whether a mean at least as large passes. delta: the level.
+    """
+
+    verdict: str
+    p: float
+    p_fail: float
+    low: float
+    high: float
+    mean: float
+    n: int
+    bound: float
+    above: bool
+    delta: float
+
+    def __str__(self) -> str:
+        side, p = "at least" if self.above else "at most", self.p_fail if self.verdict == "fail" else self.p
+        found = f"{self.verdict}: is the mean {side} {self.bound:g}? {self.mean:.4g} of {self.n:,} results, p {p:.2g}"
+        ends = f"{100 * (1 - self.delta):g} % interval {self.low:.4g} to {self.high:.4g}"
+        return f"{found}; {ends}, valid whenever you look"
+
+
+def gate(
+    results: Any = None,
+    *,
+    at_least: float | None = None,
+    at_most: float | None = None,
+    delta: float = 0.05,
+    n: int | str | None = None,
+    successes: int | None = None,
+    range: tuple[float, float] | None = None,
+    sigma: float | None = None,
+    value: str | None = None,
+    **columns: Any,
+) -> Gate:
+    """Whether one mean is at least, or at most, a number: a pass rate of .9, half of all games. Valid at any time.
+
+    Look after each result, and stop when you like: with probability 1 - delta no look ever says "pass" of a mean that
+    does not, nor "fail" of one that does. A mean that is the number passes.
+
+    Args:
+        results: a table, a path or a dataframe, with a column of values, and one of how often each came, if it is not
+            once; or numbers; a dict {value: how often}; an iterator, which is read until the first verdict. None: `n`
+            and `successes`.
+        at_least, at_most: the number; one of the two.
+        delta: the level of the verdict, and that of the interval.
+        n, successes: how many results, and how many of them were 1; n beside a table: its column of counts.
+        range: the lowest and the highest result there can be. None, and no sigma: results are 0 or 1.
+        sigma: a sub-Gaussian scale of a result, as the standard deviation of normal ones, known beforehand.
+        value: of a table, the column of values. columns: `sep`, `decimal` and `sheet`, as for `measurements`.
+
+    Raises:
+        ValueError: for a result that cannot be, naming it, no results, and a number that no mean can be.
+    """
+    if (at_least is None) == (at_most is None):
+        raise ValueError(f"give one of at_least and at_most, got {at_least!r} and {at_most!r}")
+    above, bound = at_most is None, number("at_least", at_least) if at_most is None else number("at_most", at_most)
+    delta = number("delta", delta, 0, 1, above=True, below=True)
+    if range is not None and sigma is not None:
+        raise ValueError(f"give range or sigma, got {range!r} and {sigma!r}")
+    ends = interval("range", range) if range is not None else (0.0, 1.0) if sigma is None else (-math.inf, math.inf)
+    sigma = None if sigma is None else number("sigma", sigma, 0, above=True)
+    if not ends[0] <= bound <= ends[1]:
+        raise ValueError(f"a mean of results from {ends[0]:g} to {ends[1]:g} is never {bound:g}")
+    if (results is None) != (successes is not None):
+        raise ValueError("give results, or n and successes")
+    seen = Counter[float]()
+    one = _Question(bound, above, delta, ends, sigma, range is None and sigma is None)
+    if successes is not None:
+        count = integer("n", n, 1, 10**15)
+        ones = integer("successes", successes, 0, count)
+        seen.update({1.0: ones, 0.0: count - ones})
+    elif isinstance(results, (str, Path)) or hasattr(results, "columns") or hasattr(results, "__dataframe__"):
+        for x, many in zip(*weighted(results, value, n if isinstance(n, str) else None, **columns), strict=True):
+            seen[one.checked(x)] += many
+    elif isinstance(results, Mapping):
+        for x, many in results.items():
+            seen[one.checked(x)] += integer(f"how often {x!r:.80} came", many, 0)
+    elif isinstance(results, Iterator):
+        for x in results:
+            seen[one.checked(x)] += 1
+            if (found := one.answer(seen)).verdict != "open":
+                return found
+    elif isinstance(results, Iterable):
+        seen.update(map(one.checked, results))
+    else:
+        raise TypeError(f"results are numbers, a dict, a table or an iterator, got {results!r:.200}")
+    if not seen.total():
+        raise ValueError("there is no result")
+    return one.answer(seen)
+
+
+@dataclass(frozen=True)
+class _Question:
+    """What is asked of a mean, and how its results are."""
+
+    bound: float
+    above: bool
+    delta: float
+    ends: tuple[float, float]
+    sigma: float | None
+    binary: bool
+
+    def checked(self, x: Any) -> float:
+        """A result, a few spacings beyond an end at it."""
+        found = within_ends(float(x) if isinstance(x, (bool, np.bool_)) else number("a result", x), *self.ends)
+        if self.binary and found not in (0.0, 1.0):
+            raise ValueError(f"without range= or sigma= a result is 0 or 1, got {x!r:.80}")
+        return number("a result", found, *self.ends)
+
+    def answer(self, seen: Counter[float]) -> Gate:
+        """The verdict on what has been seen, {value: how often}."""
+        values, counts = np.array(sorted(seen)), np.array([seen[x] for x in sorted(seen)], np.float64)
+        n = counts.sum()
+        share = counts / n
+        mean = float(share @ values)
+        off = values - mean
+        variance, *moments = (float(share @ off**power) for power in (2, 3, 4))
+        known: dict[str, Any] = {"sigma": self.sigma} if self.sigma is not None else {"support": self.ends}
+        plain = "gaussian" if self.sigma is not None else "bounded"
+        problem, pulls = Threshold(self.bound), np.array([int(n)])
+        options = {"distribution": "bernoulli"} if self.binary else {"distribution": plain, **known}
+        options |= {"moments": [moments]} if plain == "bounded" and not self.binary else {}
+        inside, outside = problem.arm_evidence(pulls, [mean], variance=[variance], **options)[0].tolist()
+        spread = np.array([variance, *moments]) if plain == "bounded" else np.array([variance])
+        numbers = stopping.common(plain, **known)
+        ((low, high),) = stopping.arm_intervals(numbers, pulls, np.array([mean]), spread, self.delta).tolist()
+        need = -math.log(self.delta)
+        side = 1 if inside >= need else -1 if outside >= need else 0
+        low, high = max(low, self.bound) if side > 0 else low, min(high, self.bound) if side < 0 else high
+        verdict = ("open", "pass", "fail")[side if self.above else -side]
+        p, p_fail = math.exp(-inside), math.exp(-outside)
+        p, p_fail = (p, p_fail) if self.above else (p_fail, p)
+        return Gate(verdict, p, p_fail, low, high, mean, int(n), self.bound, self.above, self.delta)

@@ -1,0 +1,131 @@
+"""One mean against a number: `agents.gate`, and problems of one arm."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import special, stats
+
+import agents
+from agents.cli import main
+from bandit_envs import Threshold
+
+GAMES = {0.0: 379, 0.25: 10170, 0.5: 21828, 0.75: 10640, 1.0: 343}  # scores of pairs of games, and how often each came
+
+
+def test_by_hand() -> None:
+    """9 of 9 against .5: the mixture over rates, B(10, 1) / .5^9 = 51.2, is .7 of what p inverts."""
+    found = agents.gate([1] * 9, at_least=0.5)
+    assert found.p == pytest.approx(0.5**9 / special.beta(10, 1) / 0.7)
+    assert (found.verdict, found.p_fail, found.n, found.mean) == ("pass", 1.0, 9, 1.0)
+    assert (found.low, found.high) == (pytest.approx(0.5, abs=0.2), 1.0)
+    assert agents.gate([1] * 9, at_most=0.5).verdict == "fail"
+    assert agents.gate([1] * 3, at_least=0.5).verdict == "open"
+
+
+def test_all_forms_of_results_say_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = pd.DataFrame({"score": GAMES.keys(), "games": GAMES.values()})
+    rows.to_csv(tmp_path / "games.csv", index=False, sep=";", decimal=",")
+    single = np.repeat(list(GAMES), list(GAMES.values()))
+    how: dict[str, Any] = {"at_least": 0.495, "range": (0, 1)}
+    named = {"value": "score", "n": "games"}
+    found = agents.gate(GAMES, **how)
+    assert found == agents.gate(single, **how) == agents.gate(single[::-1].tolist(), **how)
+    assert found == agents.gate(rows, **how, **named) == agents.gate(tmp_path / "games.csv", **how, **named)
+    assert found.verdict == "pass"
+    assert agents.gate(GAMES, at_least=0.5, range=(0, 1)).high - found.low <= 0.0062
+    words = ["gate", str(tmp_path / "games.csv"), "--at-least", "0.495", "--range", "0", "1"]
+    assert main([*words, "--value", "score", "--n", "games"]) == 0
+    out, err = capsys.readouterr()
+    assert out == f"{found}\n"
+    assert "values in 'score', n in 'games'; 43360 measurements" in err
+    assert main(["gate", "--n", "100", "--successes", "10", "--at-least", "0.5"]) == 1
+    assert main(["gate", "--n", "3", "--successes", "2", "--at-least", "0.5"]) == 3
+    assert main(words) == 2
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-6, 1e6])
+def test_units_and_sides_change_nothing(scale: float) -> None:
+    values = np.random.default_rng(1).beta(5, 1, 400)
+    one = agents.gate(values, at_least=0.7, range=(0, 1))
+    other = agents.gate(scale * values - scale, at_least=scale * (0.7 - 1), range=(-scale, 0))
+    mirrored = agents.gate(1 - values, at_most=0.3, range=(0, 1))
+    for found in (other, mirrored):
+        assert (found.verdict, found.n) == (one.verdict, one.n)
+        assert found.p == pytest.approx(one.p, rel=1e-6)
+    assert [1 - mirrored.high, 1 - mirrored.low] == pytest.approx([one.low, one.high])
+
+
+def test_a_stream_is_read_until_its_verdict() -> None:
+    stream = iter(np.random.default_rng(0).random(10_000) < 0.95)
+    found = agents.gate(stream, at_least=0.8)
+    assert found.verdict == "pass"
+    assert found.n < 400
+    assert next(stream) in (True, False)  # the rest is not read
+
+
+# Of 2,000 streams at most 134 have a wrong verdict in 1,000 looks: isf(1e-6, 2000, .05) is 148.
+@pytest.mark.parametrize(("mean", "wrong"), [(0.9, "fail"), (0.8999, "pass")])
+def test_the_level_holds_whenever_one_looks(mean: float, wrong: str) -> None:
+    sums = (np.random.default_rng(2).random((2000, 1000)) < mean).cumsum(axis=1)
+    side, over = {"pass": 0, "fail": 1}[wrong], np.zeros(2000, np.bool_)
+    for n in range(1, 1001, 3):
+        rates = sums[:, n - 1, None] / n
+        evidence = Threshold(0.9).arm_evidence(np.full((2000, 1), n), rates, distribution="bernoulli")
+        over |= evidence[:, 0, side] >= -math.log(0.05)
+    limit = stats.binom.isf(1e-6, 2000, 0.05)
+    assert over.sum() <= limit
+    z = (sums / np.arange(1, 1001) - 0.9) / np.sqrt(0.09 / np.arange(1, 1001)) * (1 if side == 0 else -1)
+    assert (z[:, 50:].max(axis=1) > 1.645).sum() > limit  # a test for one look
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ({"results": [1, 0, 0.5], "at_least": 0.9}, "a result is 0 or 1, got 0.5"),
+        ({"results": [], "at_least": 0.9}, "there is no result"),
+        ({"results": [1], "at_least": 1.5}, "from 0 to 1 is never 1.5"),
+        ({"results": [2.0], "at_least": 0.5, "range": (0, 1)}, r"a result must be a number in \[0, 1\], got 2.0"),
+        ({"n": 3, "successes": 4, "at_least": 0.9}, r"successes must be an integer in \[0, 3\], got 4"),
+        ({"results": [1]}, "give one of at_least and at_most, got None and None"),
+        ({"results": [1], "at_least": 0.9, "range": (0, 1), "sigma": 1.0}, "give range or sigma"),
+        ({"results": {0.0: 1.5}, "at_least": 0.9}, "how often 0.0 came must be an integer"),
+        ({"results": pd.DataFrame({"a": [1], "b": [1]}), "at_least": 0.9}, "value may be any of the columns"),
+        ({"at_least": 0.9}, "give results, or n and successes"),
+    ],
+)
+def test_bad_input_is_named(how: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        agents.gate(**how)
+
+
+@pytest.mark.parametrize("mean", [0.95, 0.8])
+def test_one_arm_is_played_and_asked_about_in_a_session(mean: float) -> None:
+    arms: dict[str, Any] = {"distribution": "bernoulli", "mean": [mean]}
+    env = {"instance": arms, "threshold": 0.9, "delta": 0.05}
+    names = ["uniform(stop='certificate')", "evidence", "hdoc", "top-two"]
+    rows = agents.evaluate(names, "Threshold", episodes=20, env_kwargs=env).summary()
+    assert rows["error_rate"].max() <= 0.3  # 7 of 20 at .05: once in 10^5
+    assert (rows["lower_bound_ratio"] > 1).all()
+    facts = {"problem": "Threshold", "threshold": 0.9, "arms": ["new"], "binary": True, "delta": 0.05}
+    with agents.Session("uniform(stop='certificate')", facts, store=":memory:") as session:
+        session.tell("new", n=1000, successes=int(1000 * mean))
+        assert session.done
+        assert session.answer().tolist() == [mean > 0.9]
+
+
+def test_problems_that_compare_arms_refuse_one() -> None:
+    arms = {"distribution": "bernoulli", "mean": [0.5]}
+    for problem in ("BestArm", "TopK", "AllGood", "BetterThanControl"):
+        with pytest.raises(ValueError, match="needs 2 arms or more, got 1|1 arms are too few"):
+            gym.make(f"bandit_envs/{problem}-v0", instance=arms, budget=20)
+    env = gym.make("bandit_envs/Threshold-v0", instance=arms, budget=20)
+    for name in ("sar", "ppo"):
+        with pytest.raises(ValueError, match="needs? 2 (arms )?or more, got 1"):
+            agents.make(name, env)
