@@ -181,9 +181,49 @@ def test_the_line_of_an_index_beyond_the_end_is_found(kind: Any, monkeypatch: py
     assert re.search(PLACES[kind], text), text
 
 
-def test_the_checks_name_an_index_beyond_the_end() -> None:
-    with pytest.raises(AssertionError, match=f"check_bounds: OneTooFar on .*: {PLACES[OneTooFar]}.*NUMBA_BOUNDSCHECK"):
-        agents.testing.check_agent(OneTooFar, best_arm())
+class Later(Own):
+    """It is wrong of twelve arms alone, and late."""
+
+    def sample(ep, own):
+        own.w[np.sum(ep.pulls) // 60 if len(ep.pulls) == 12 else 0] = 1.0
+        pull(ep, np.argmin(ep.pulls))
+
+
+def test_index_beyond_the_end_of_other_tasks_is_found_before_any_check_plays_them() -> None:
+    where = r"check_bounds: Later on .* in check_other_questions: in sample .*`own.w.*12.*NUMBA_BOUNDSCHECK"
+    with pytest.raises(AssertionError, match=where):
+        agents.testing.check_agent(Later, best_arm())
+    with pytest.raises(AssertionError, match="check_ties is not made, as check_bounds of Later fails"):
+        agents.testing._run(Later, agents.testing.check_ties, best_arm())
+
+
+@part
+def nothing(ep: Any) -> Any:
+    ep.pulls[0] > 3  # noqa: B015
+
+
+@part
+def at_times(ep: Any) -> Any:
+    if ep.pulls[0] > 3:
+        return True
+
+
+@pytest.mark.parametrize("helper", [nothing, at_times])
+def test_a_stopping_rule_that_returns_nothing_through_a_helper_is_refused(helper: Any) -> None:
+    kind = type(agents.Algorithm)("A", (Own,), {"stops": lambda ep, own: helper(ep), "__module__": __name__})
+    with pytest.raises(AssertionError, match="check_ties: .*stops must return whether the episode stops"):
+        agents.testing._run(kind, agents.testing.check_ties, best_arm())
+
+
+@pytest.mark.parametrize("rule", ["begin", "observe", "sample"])
+def test_what_a_rule_writes_into_the_observation_is_named(rule: str) -> None:
+    def writes(ep: Any, own: Any) -> None:
+        ep.mean[0] = 9.0
+        pull(ep, 0)
+
+    kind = type(agents.Algorithm)("A", (Own,), {rule: writes, "__module__": __name__})
+    with pytest.raises(AssertionError, match=r"check_ties: .*action 5 writes into the observation"):
+        agents.testing._run(kind, agents.testing.check_ties, best_arm())
 
 
 def test_a_class_of_a_function_goes_to_another_process_whole() -> None:

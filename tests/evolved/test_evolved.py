@@ -397,13 +397,8 @@ def test_the_path_of_a_card_is_an_agent(tmp_path):
     tiny: dict[str, Any] = {"generations": 1, "population": 4, "episodes": 20, "out": tmp_path / "mine"}
     parameters, _ = pair = agents.evolve("Threshold", **tiny, **task)
     path = str(tmp_path / "mine.json")
-    several = {
-        "path": path,
-        "pair": pair,
-        "loaded": agents.load(path),
-        "parameters": lambda own: agents.make("evolved", own, parameters=parameters),
-    }
-    result = agents.evaluate(several, "Threshold", episodes=20, **task)
+    three = {"path": path, "pair": pair, "parameters": lambda own: agents.make("evolved", own, parameters=parameters)}
+    result = agents.evaluate({**three, "loaded": agents.load(path)}, "Threshold", episodes=20, **task)
     for one in ("path", "pair", "loaded"):
         assert result.column(one, "score").tolist() == result.column("parameters", "score").tolist()
     assert agents.evaluate(pair, "Threshold", episodes=2, env_kwargs={"budget": 12}).agents == ["evolved"]

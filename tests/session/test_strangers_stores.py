@@ -89,7 +89,6 @@ def test_damaged_facts_and_events_are_named(tmp_path: Path) -> None:
 ENDLESS = "with recursive c(x) as (select 1 union all select x + 1 from c) select x as number, 'note' as kind from c"
 STRANGE = {
     "the view 'event'": ["alter table event rename to old", f"create view event as {ENDLESS}"],
-    "the view 'more'": [f"create view more as {ENDLESS}"],
     "the trigger 't'": ["create trigger t after insert on event begin delete from session; end"],
     "the table 'words'": ["create virtual table words using fts5(a)"],
     "a table 'event' without 'vector'": ["alter table event drop column vector"],
