@@ -53,7 +53,6 @@ MADE: dict[str, tuple[Any, ...]] = {  # changed facts or arguments of a session
     "an unknown problem": ({"problem": "Treshold"}, "Treshold", "Threshold"),
     "no problem": ({"problem": None}, "problem"),
     "no arms": ({"arms": None}, "arms"),
-    "one arm": ({"arms": ["a"]}, "arms", "['a']"),
     "no arms but their number": ({"arms": 0}, "arms", 0),
     "a fact without a name": ({1: 2}, "problem", 1),
     "arms of the same name": ({"arms": ["a", "a"]}, "name"),
