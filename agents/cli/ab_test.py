@@ -39,12 +39,14 @@ class ABTest(TableOptions, Command):
     """familywise: no variant is wrongly found; fdr: few of those that are found, on average."""
     arm: Word = None
     """The column of the variants' names, where it is not called variant, version, group, name or arm."""
+    value: Word = None
+    """Of single results, the column of their values, where it is not called value, or converted and the like."""
     sigma: Number = None
     """The standard deviation of results that are not 0 or 1, where it is known beforehand."""
 
     def run(self) -> None:
         asked = {name: getattr(self, name) for name in ("delta", "margin", "lift", "expected", "rate", "sigma")}
-        columns = {name: value for name in ("arm", *TABLE) if (value := getattr(self, name)) is not None}
+        columns = {name: value for name in ("arm", "value", *TABLE) if (value := getattr(self, name)) is not None}
         with noted():
             found = agents.ab_test(self.table, self.control, **asked, **columns)
         print_comparison(found)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandit_envs import Task, measurements
-from bandit_envs.instances import MOVED, Count, Measurements, uneven, within
+from bandit_envs.instances import Count, Measurements, uneven, within
 from bandit_envs.kernels import choice, flag, integer, number, orders, root_key
 from bandit_envs.stopping import RATES
 
@@ -306,14 +306,15 @@ class Session:
         if columns.get("item") is not None and not self.task.items:
             text = f"{found.of}: the column {columns['item']!r:.80} is ignored: there are neither items nor blocks"
             warnings.warn(text, UserWarning, stacklevel=2)
-        if found.day is not None and any(one.several for one in found.rows):
-            text = f"{found.of}: the column {found.day!r} is ignored: counts come in the order of the rows"
+        if found.days and any(one.several for one in found.rows):
+            text = f"{found.of}: the column {found.days[0]!r} is ignored: counts come in the order of the rows"
             warnings.warn(text, UserWarning, stacklevel=2)
         kept, compared = self._look(lambda state: state.kept), not (self.task.items or self.task.make_problem().local)
         first = self.names[kept] if kept is not None else found.arms[0] if compared and found.arms else ""
         if moved := uneven(found, first):
-            self._read += f"; of {', '.join(moved):.200} {MOVED}"
-            warnings.warn(f"{found.of}: of {', '.join(moved):.200} {MOVED}", UserWarning, stacklevel=2)
+            said = ", ".join(f"of {name} {why}" for name, why in moved.items())
+            self._read += f"; {said:.400}"
+            warnings.warn(f"{found.of}: {said:.400}", UserWarning, stacklevel=2)
         found = within(found, self.task.ranges or limits_of(self.task))
         rows = list[tuple[str, Any, Any, Any]]()
         for one in found.rows:

@@ -26,7 +26,6 @@ from .prompts import PromptSelection, ScoreTables
 from .registry import Registry, names_alone
 from .tables import (
     MISSING,
-    MOVED,
     SAID,
     TRUE,
     WORDS,
@@ -36,6 +35,7 @@ from .tables import (
     Measurements,
     measurements,
     number_in,
+    repeated,
     rows_of,
     uneven,
     within,
@@ -44,8 +44,8 @@ from .tables import (
 __all__ = [
     "ABTests", "Count", "Happening",
     "Arms", "Bernoulli", "Captions", "Categorical", "DISTRIBUTIONS", "Gaussian", "INSTANCES", "Instance", "Measurement",
-    "MISSING", "Measurements", "MOVED", "Polyhedra", "Pools", "PromptSelection", "Registry", "Resampled", "Sampler",
+    "MISSING", "Measurements", "Polyhedra", "Pools", "PromptSelection", "Registry", "Resampled", "Sampler",
     "SAID", "ScoreTables", "Shared", "TRUE", "Tabulated", "Uniform", "Varied", "WORDS", "captions", "ends_of",
     "from_table", "measurements", "names_alone", "number_in", "register_distribution", "register_instance",
-    "register_law", "rows_of", "rows_of_file", "uneven", "within",
+    "register_law", "repeated", "rows_of", "rows_of_file", "uneven", "within",
 ]  # fmt: skip

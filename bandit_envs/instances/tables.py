@@ -17,7 +17,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 from unicodedata import normalize
@@ -30,7 +30,7 @@ from .files import Rows, is_empty, plate_rows, plates_in, rows_of_file
 
 SAID = logging.getLogger("bandit_envs.tables")  # what was read of each table, as the command line shows it
 MISSING = ("", "na", "n/a", "nan", "none", "null")  # cells that are empty, whatever their case
-MOVED = "shares of traffic change by day, pooled rates are not comparable"
+MOVED = "shares of traffic change by {}, pooled rates are not comparable"
 UNNAMED = ("", "n/a", "nan", "nat", "null", "<na>")  # no names; "none" and "NA" are some, as those of a control
 TRUTHS = {"true": 1.0, "false": 0.0}  # as frames of right and wrong are written
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
@@ -49,12 +49,24 @@ PEOPLE = "n count trials visitors users people persons participants patients sub
 SUCCESSES = "successes conversions converted retained buyers"
 COUNTS = {"n": PEOPLE.split(), "successes": SUCCESSES.split(), "mean": ["mean"], "sd": ["sd", "std"]}
 VARIANTS, DAYS = ("variant", "version", "group"), ("day", "date", "week", "month", "datetime", "timestamp")
+WEIGHTS = ("freq", "frequency", "size", "weight", "weights", "cases", "obs")  # they may be n of values 0 and 1
+DATE = re.compile(r"(\d{4}([-/])\d\d?\2\d\d?|\d\d?([./])\d\d?\3\d{2,4})(?![^ T])")  # behind it may stand a time
+PERSON = re.compile(r"(?i:(.*[_ ])?u?u?id|user|visitor|person|participant|patient|customer|player)|.*[a-z]I[dD]")
+SINGLE = 10  # so many rows of 0 and 1 are single results
+FEW, MOST = 24, 400  # different cells, at most, of amounts, and of other columns, that part the rows
 INDEXES = ("", ITEM, "id", "index", "example", "question")  # heads of a first column that holds names of rows
 # Heads of columns that are hardly arms, but what numbers the rows, or sums them up.
-NO_ARMS = (
-    "seed fold run rep repeat replicate epoch trial step iteration round row # no no. nr time n count total sum sd std"
+NUMBERS, SUMS, OTHERS = (
+    {*words.split()}
+    for words in (
+        "seed fold run rep repeat replicate epoch trial step steps iter iteration round row no no. nr time id",
+        "total sum sd std var variance mean average avg median min max gesamt summe mittelwert durchschnitt",
+        "# n count size best elapsed batch year hour subject participant",
+    )
 )
-TOTALS = ("total", "sum", "all", "overall", "grand total")  # names of a row that sums the others up
+NO_ARMS = {*NUMBERS, *SUMS, *OTHERS, *DAYS, "total score"}
+TOTALS = {*SUMS, "all", "overall", "grand total", "mean±sd"}  # names of a row that sums the others up
+COMPARED = {"model", "candidate", "system", "method", "algorithm", "agent", "llm", "treatment"}  # heads of their names
 MIDNIGHT = re.compile(r"(\d{4}-\d\d-\d\d)[ T]00:00:00(\.0+)?")  # a day, as spreadsheets and frames write it
 
 AS_WIDE = (
@@ -98,7 +110,6 @@ class Measurement(NamedTuple):
     value: tuple[float, ...]  # one number for each dimension
     item: str = ""  # of a wide table the name of its row, or its number from 0; of a long one, what its column says
     several: Count | None = None  # of a table of counts, whose values are empty
-    day: str = ""  # what a column of days says
 
 
 class Happening(NamedTuple):
@@ -120,7 +131,8 @@ class Measurements:
         rows: the measurements, in the order of the table.
         items: of a wide table, the names of all its rows.
         events: of a session's history, all its rows.
-        day: the head of a column of days, of which nothing but shares of traffic is made.
+        rest: of a long table, the other columns, of which nothing but shares of traffic is made, a cell for each row.
+        days: those of them that hold days.
         read: in a line, what the columns were taken for, how many rows and arms there are, and what was left out.
     """
 
@@ -129,7 +141,8 @@ class Measurements:
     rows: list[Measurement]
     items: tuple[str, ...] = ()
     events: tuple[Happening, ...] = ()
-    day: str | None = None
+    rest: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    days: Sequence[str] = ()
     read: str = ""
 
 
@@ -299,6 +312,8 @@ def measurements(
     values = [VALUE] if VALUE in heads else [f"{VALUE}_{d}" for d in range(len(heads)) if f"{VALUE}_{d}" in heads]
     values = values if value is None else [value] if isinstance(value, str) else list(value)
     given = arm is not None
+    if not values and (single := _single(read, n, successes)):
+        values, told["successes"] = single, None
     arm = _arm_in(read, values, n) if arm is None else arm
     counts = {}
     if arm is not None and (value is None or n or successes):
@@ -309,7 +324,8 @@ def measurements(
             f"{read.of} may be long or wide: it has a column {there!r}, but none called {lacks}. With a measurement in "
             "each row, name its columns by arm= and value=; with a column for each arm, say wide=True, or name the "
             "column that holds names of rows by index= (of an instance, \"table(path='FILE', wide=True)\"); with "
-            f"counts, say n= (--n) and successes= (--successes), of {[one for one in heads if one != there][:10]}"
+            f"counts, say n= (--n) and successes= (--successes), of {[one for one in heads if one != there][:10]}; a "
+            "table with an arm in each row is to be transposed"
         )
     if wide is None and not named and not counts and (arm is None or not values):
         return _said(_wide(read, index, False))
@@ -340,7 +356,7 @@ def _arm_in(read: Table, values: Sequence[str], n: str | None) -> str | None:
     arms, variants = [one for one in ARMS if one in heads][:1], _heads(read, VARIANTS)
     if len(found := arms + variants if counted or not arms else arms) > 1:
         raise ValueError(f"{read.of}: names of arms may stand in any of the columns {found}: say arm= (--arm)")
-    if found and (values or counted or found[0] not in heads[: read.levels]):
+    if found:
         return found[0]
     if not counted or values:
         return None
@@ -349,6 +365,24 @@ def _arm_in(read: Table, values: Sequence[str], n: str | None) -> str | None:
     raise ValueError(
         f"{read.of} has counts in {counted[:2]}: say where names of arms are, by arm= (--arm), or wide=True"
     )
+
+
+def _ones(read: Table, head: str) -> bool:
+    """Whether a column holds nothing but 0 and 1, or words for them."""
+    return {str(row[read.column(head)]).strip().lower() for row in read.rows} <= {*BINARY, *MISSING}
+
+
+def _single(read: Table, n: str | None, successes: str | None) -> list[str]:
+    """The column of successes where each row is a single result; ids beside it, that are no counts, are refused."""
+    heads, people = [successes] if successes else _heads(read, COUNTS["successes"]), _heads(read, COUNTS["n"])
+    if len(heads) != 1 or len(read.rows) < SINGLE or not _ones(read, heads[0]):
+        return []
+    rare = len({str(row[read.column(heads[0])]) for row in read.rows}) > 1
+    for head in [n] if n else people:
+        if rare and len({str(row[read.column(head)]) for row in read.rows}) >= SINGLE:
+            how = f"of single results say value={heads[0]!r} (--value); counts are to be added up for each arm before"
+            raise ValueError(f"{read.of}: {head!r}, beside 0 and 1 in {heads[0]!r}, holds ids or counts: {how}")
+    return [] if n or people else heads
 
 
 def _counts_in(
@@ -366,8 +400,8 @@ def _counts_in(
     if export:
         return found if complete else {}
     if values and not given:
-        if "n" in found:
-            n = read.columns[found["n"]]
+        many = [read.columns[found["n"]]] if "n" in found else _heads(read, WEIGHTS) if _ones(read, values[0]) else []
+        for n in many:
             how = f"if each value stands for so many, say n={n!r} (--n {n}); if not, value={values[0]!r} (--value)"
             raise ValueError(f"{of} has a column {n!r} beside {values[0]!r}: {how}")
         return {}
@@ -392,35 +426,57 @@ def rows_of(table: Measurements) -> list[NDArray[np.float64]]:
     return [np.array(values if len(values[0]) > 1 else [x for (x,) in values]) for values in found.values()]
 
 
-def uneven(table: Measurements, control: str) -> list[str]:
-    """The arms whose share of the traffic, beside the control's, changes by day; none without a column of days.
+def uneven(table: Measurements, control: str) -> dict[str, str]:
+    """The arms whose share of the traffic, beside the control's, changes between cells of another column, and why.
 
-    By a chi-squared test at 1e-4 for each arm, of days together that have some results of both. The rates of all days
-    together are not comparable then: an arm has more of them on better days.
+    By a chi-squared test at 1e-4 for each arm and column, of cells together that have some results of both. The rates
+    of all together are not comparable then: an arm has more of them on better days, or in better countries. A column
+    that holds no days counts where most results have a cell that several arms have.
     """
-    days = {day: i for i, day in enumerate(sorted({one.day for one in table.rows}))}
-    arms, found = {name: k for k, name in enumerate(table.arms)}, list[str]()
-    sizes = np.zeros((len(days), len(arms)))
-    np.add.at(
-        sizes,
-        ([days[one.day] for one in table.rows], [arms[one.arm] for one in table.rows]),
-        [one.several.n if one.several else 1 for one in table.rows],
-    )
-    for name in arms if control in arms and len(days) > 1 else ():
-        pair, part, parts = sizes[:, [arms[control], arms[name]]], np.zeros(2), list[NDArray[np.float64]]()
-        share = pair.sum(axis=0) / max(pair.sum(), 1)
-        for row in pair:
-            part = part + row
-            if part.sum() * share.min() >= 5:
-                parts, part = [*parts, part], np.zeros(2)
-        if name != control and len(parts) > 1:
-            parts[-1] = parts[-1] + part
-            seen = np.array(parts)
-            wanted, free = seen.sum(axis=1, keepdims=True) * share, len(parts) - 1
-            off = ((seen - wanted) ** 2 / wanted).sum() / free
-            if np.cbrt(off) > 1 - 2 / (9 * free) + 3.72 * math.sqrt(2 / (9 * free)):  # Wilson & Hilferty 1931
-                found.append(name)
-    return found
+    arms, found = {name: k for k, name in enumerate(table.arms)}, dict[str, list[str]]()
+    of, lost = [arms[one.arm] for one in table.rows], dict[str, str]()
+    for head, cells in table.rest.items() if control in arms else ():
+        labels = [_day(cell) if head in table.days else _label(cell) for cell in cells]
+        places = {label: i for i, label in enumerate(sorted({*labels}))}
+        sizes = np.zeros((len(places), len(arms)))
+        np.add.at(sizes, ([places[one] for one in labels], of), [x.several.n if x.several else 1 for x in table.rows])
+        there = sizes > 0
+        amounts = len(places) > FEW and any("." in one and NUMBER.fullmatch(one) for one in places)
+        parted = 1 < there.sum(axis=0).max(initial=0) <= MOST and not amounts and head
+        if head not in table.days and not (parted and 2 * sizes[there.sum(axis=1) > 1].sum() > sizes.sum()):
+            continue
+        for name, k in arms.items():
+            if name != control and _moves(sizes[:, [arms[control], k]]):
+                found.setdefault(name, []).append(repr(head or "the index"))
+                gone = int((there[:, arms[control]] & ~there[:, k]).sum())
+                if gone and head in table.days:
+                    lost[name] = f"dropped, or begun later, with no result on {gone} of {len(places)} days; "
+    return {name: lost.get(name, "") + MOVED.format(", ".join(heads)) for name, heads in found.items()}
+
+
+def _moves(sizes: NDArray[np.float64]) -> bool:
+    """Whether the share of the second of two arms differs between rows."""
+    part, parts, share = np.zeros(2), list[NDArray[np.float64]](), sizes.sum(axis=0) / max(sizes.sum(), 1)
+    for row in sizes:
+        part = part + row
+        if part.sum() * share.min() >= 5:
+            parts, part = [*parts, part], np.zeros(2)
+    if len(parts) < 2:
+        return False
+    parts[-1] = parts[-1] + part
+    seen = np.array(parts)
+    wanted, free = seen.sum(axis=1, keepdims=True) * share, len(parts) - 1
+    off = ((seen - wanted) ** 2 / wanted).sum() / free
+    return bool(np.cbrt(off) > 1 - 2 / (9 * free) + 3.72 * math.sqrt(2 / (9 * free)))  # Wilson & Hilferty 1931
+
+
+def repeated(table: Measurements) -> list[str]:
+    """The columns of people of whom an arm has several results."""
+    single = [one.arm for one in table.rows if one.several is None]
+    named = {head: [*map(str, cells)] for head, cells in table.rest.items() if PERSON.fullmatch(head) and single}
+    return [
+        head for head, ids in named.items() if len({*ids}) > FEW and len({*zip(single, ids, strict=False)}) < len(ids)
+    ]
 
 
 def within(table: Measurements, ends: Any) -> Measurements:
@@ -474,7 +530,8 @@ def shared_scores(found: Measurements, missing: float | Sequence[float] | None =
             raise ValueError(f"{found.of}, {one.place}: a shared row has one score for each arm, got {one.value}")
         cell = items[one.item], arms[one.arm]
         if not np.isnan(scores[cell]).all():
-            raise ValueError(f"{found.of}, {one.place}: the arm {one.arm!r} has a score of {one.item!r} already")
+            twice = f"the arm {one.arm!r} has a score of {one.item!r} already: average repeats before"
+            raise ValueError(f"{found.of}, {one.place}: {twice}")
         scores[cell] = one.value
     gaps = np.isnan(scores[..., 0])
     shares = [f"{found.arms[k]!r:.80} {gaps[:, k].mean():.1%}" for k in np.argsort(-gaps.mean(axis=0), kind="stable")]
@@ -503,9 +560,9 @@ def _long(
 ) -> Measurements:
     undone = table.columns.index(UNDONE) if UNDONE in table.columns else None
     used = [arm, *values, *counts.values(), *(j for j in (item, undone) if j is not None)]
-    day = next((head for head in _heads(table, DAYS) if table.columns.index(head) not in used), None)
-    by_day = None if day is None else table.column(day)
-    found, arms, left = list[Measurement](), dict[str, None](), Counter[str]()
+    others = [j for j in range(len(table.columns)) if j not in used]
+    days = [j for j in others if _is_days(table.columns[j], [row[j] for row in table.rows])]
+    found, arms, left, places = list[Measurement](), dict[str, None](), Counter[str](), list[int]()
     for i, row in enumerate(table.rows):
         value, place = tuple([table.number(i, j) for j in values]), table.places[i]
         several = table.counted(i, counts) if counts else None
@@ -525,21 +582,25 @@ def _long(
         if not name and not set(table.columns) >= EXPORT:
             raise ValueError(f"{table.of}, {place}, column {table.columns[arm]!r:.80}: the name of the arm is missing")
         arms[name] = None
-        on = "" if by_day is None else re.sub(r"^(\d{4}-\d\d-\d\d)[ T].*", r"\1", _label(row[by_day]))
-        found.append(Measurement(place, name, value, "" if item is None else _label(row[item]), several, on))
-    sums = _sums(table, found, told)
+        found.append(Measurement(place, name, value, "" if item is None else _label(row[item]), several))
+        places.append(i)
+    sums = _sums(table, found, [[_day(table.rows[i][j]) for j in days] for i in places], told)
     left |= {"that sum others up": len(sums)} if sums else {}
+    places = [i for i, one in zip(places, found, strict=True) if one.arm not in sums]
     kept, heads = [one for one in found if one.arm not in sums], table.columns
     arms = {name: None for name in arms if name not in sums}
     parts = {"names": [arm], "values": values, **{name: [j] for name, j in counts.items()}}
-    parts |= {"items": [] if item is None else [item], "days": [] if by_day is None else [by_day]}
-    said = [f"{what} in {', '.join(repr(heads[j]) for j in there)}" for what, there in parts.items() if there]
-    rest = [repr(one) for j, one in enumerate(heads) if j not in (*used, by_day) and (one or j >= table.levels)]
+    parts |= {"items": [] if item is None else [item], "days": days}
+    said = [
+        f"{what} in {', '.join(repr(heads[j] or 'the index') for j in there)}" for what, there in parts.items() if there
+    ]
+    rest = [repr(heads[j]) for j in others if j not in days and (heads[j] or j >= table.levels)]
     each = Counter((one.arm, one.item) for one in kept).values()
     times = f"{min(each)} to {max(each)}" if each and min(each) < max(each) else f"{max(each, default=0)}"
     many = f"{len(kept)} rows, {len(arms)} arms, {times} of each{' on an item' * (item is not None)}"
     lacking = [f"{count} rows {why}" for why, count in left.items()] + [f"columns {', '.join(rest):.200}"] * bool(rest)
-    return Measurements(table.of, [*arms], kept, day=day, read=_line(table, said, many, lacking))
+    line, cells = _line(table, said, many, lacking), {heads[j]: [table.rows[i][j] for i in places] for j in others}
+    return Measurements(table.of, [*arms], kept, rest=cells, days=[heads[j] for j in days], read=line)
 
 
 def _line(table: Table, said: Sequence[str], many: str, left: Sequence[str]) -> str:
@@ -548,17 +609,26 @@ def _line(table: Table, said: Sequence[str], many: str, left: Sequence[str]) -> 
     return f"{table.of}: {', '.join(said)}; {many}" + f"; left out: {lost}" * bool(lost)
 
 
-def _sums(table: Table, found: Sequence[Measurement], told: bool) -> set[str]:
+def _sums(table: Table, found: Sequence[Measurement], days: Sequence[list[str]], told: bool) -> set[str]:
     """The names of rows that sum up the others, of a day or of all; one that may do so is refused, where not `told`."""
-    names = {one.arm for one in found if one.arm.lower() in TOTALS}
-    if not names or len({one.arm for one in found}) < 3:
+    names, each = {one.arm for one in found if one.arm.lower() in TOTALS}, dict[str, NDArray[np.float64]]()
+    for one in found:
+        size = one.several and (one.several.n, one.several.successes or math.nan)
+        each[one.arm] = each.get(one.arm, np.zeros(2)) + np.array(size or math.nan)
+    if len(each) < 3:
         return set()
-    sums, sizes = Counter[str | None](), [(one, one.several.n if one.several else one.value[0]) for one in found]
-    for one, size in sizes:
-        sums.update({one.day: size, None: size} if one.arm not in names else {})
-    off = {one.arm for one, size in sizes if one.arm in names and size not in (sums[one.day], sums[None])}
+    sums = Counter[Any]()
+    sizes = [(one, one.several.n if one.several else one.value[0], *on) for one, on in zip(found, days, strict=True)]
+    for one, size, *on in sizes:
+        sums.update({(j, day): size for j, day in enumerate([*on, None])} if one.arm not in names else {})
+    off = {
+        one.arm
+        for one, size, *on in sizes
+        if one.arm in names and size not in [sums[j, day] for j, day in enumerate([*on, None])]
+    }
+    off |= {arm for arm, size in each.items() if not names and all(2 * size == sum(each.values()))}
     if off and not told:
-        text = "may sum up the others, and does not: leave it out, or, if it is an arm, say arm= (--arm)"
+        text = "may sum up the others: leave it out, or, if it is an arm, say arm= (--arm)"
         raise ValueError(f"{table.of}: the row {min(off)!r} {text}")
     return names - off
 
@@ -586,20 +656,11 @@ def _wide(table: Table, index: str | int | None, told: bool) -> Measurements:
     named = [*range(levels)] if index is None else [index]
     arms = [j for j in range(levels, len(heads)) if j not in named]
     names = [heads[j] for j in arms]
-    odd = [] if told else [one for one in names if one.lower() in (*NO_ARMS.split(), *INDEXES)]
-    counting = (
-        not (told or odd or named)
-        and len(table.rows) > 2
-        and [
-            heads[arms[0]]
-            for start in (0, 1)
-            if arms and all(_is(row[arms[0]], start + i) for i, row in enumerate(table.rows))
-        ]
-    )
-    if odd := odd or counting or []:
-        text = "may number the rows, or sum them up: name a column of names of rows by index=, or say wide=True, if all"
-        more = "columns are arms (of an instance, \"table(path='FILE', wide=True)\")"
-        raise ValueError(f"{table.of}: the column {odd[0]!r} {text} {more}")
+    told |= names == [f"arm {j}" for j in range(len(names))]  # an array
+    truths = len(names) > 1 and min(map(len, names)) > 1 and {WORDS.get(one.lower()) for one in names} == {0.0, 1.0}
+    odd = [one for one in names if one.lower() in (*NO_ARMS, *INDEXES) or re.split("[_ ]", one.lower())[-1] in NUMBERS]
+    odd = [one for one in heads[:levels] if one.lower() in COMPARED] or odd or names[:1] * truths
+    _refuse_odd(table.of, [] if told else odd)
     if twice := sorted({one for one in names if names.count(one) > 1}):
         raise ValueError(f"{table.of} has columns of the same name: {twice[:5]}")
     items = [" ".join(_label(row[j]) for j in named) if named else str(i) for i, row in enumerate(table.rows)]
@@ -608,19 +669,27 @@ def _wide(table: Table, index: str | int | None, told: bool) -> Measurements:
         table = table._replace(places=of_rows)
     table = table.settled(arms)
     try:
-        found = [
-            Measurement(f"{table.places[i]}, column {heads[j]!r:.80}", heads[j], (value,), items[i])
-            for i in range(len(table.rows))
-            for j in arms
-            if not math.isnan(value := table.number(i, j))
-        ]
+        x = np.array([[table.number(i, j) for j in arms] for i in range(len(items))]).reshape(len(items), len(arms))
     except _NoNumberError as error:
         raise ValueError(f"{error}. {AS_WIDE}") from None
-    for name in (one for one in dict.fromkeys(items) if named and one.lower() in TOTALS):
-        rest = {arm: sum(one.value[0] for one in found if one.arm == arm and one.item != name) for arm in names}
-        if all(math.isclose(one.value[0], rest[one.arm], rel_tol=1e-9) for one in found if one.item == name):
-            found, items = [one for one in found if one.item != name], [one for one in items if one != name]
-            table = table._replace(left=", ".join(filter(None, [table.left, f"the row {name!r}, the sum of others"])))
+    if not told:
+        _refuse_odd(table.of, [names[k] for k in _dependent(x, first=not named)])
+    totals = np.array([bool(named) and one.lower() in TOTALS for one in items], bool)
+    for i in [i for i in range(len(items)) if totals[i] or i == len(items) - 1 and not told]:
+        if what := _summary(x[i], x[~totals & (np.arange(len(items)) != i)], bool(totals[i])):
+            lost = f"the row {items[i]!r}, the {what} of others"
+            table, x[i], totals[i] = table._replace(left=", ".join(filter(None, [table.left, lost]))), math.nan, True
+        elif totals[i] and not told:
+            raise ValueError(f"{table.of}: the row {items[i]!r} may sum up the others: leave it out, or say wide=True")
+        else:
+            totals[i] = False
+    items = [one for one, total in zip(items, totals, strict=True) if not total]
+    found = [
+        Measurement(f"{table.places[i]}, column {one!r:.80}", one, (float(x[i, k]),), items[n])
+        for n, i in enumerate(np.flatnonzero(~totals))
+        for k, one in enumerate(names)
+        if not math.isnan(x[i, k])
+    ]
     said = ["a column for each arm", *(f"names of rows in {heads[j]!r}" for j in named)]
     gaps = len(items) * len(names) - len(found)
     lost = [f"{gaps} empty cells"] * (gaps > 0) + [f"the index {heads[j]!r}" for j in range(levels) if j not in named]
@@ -628,9 +697,54 @@ def _wide(table: Table, index: str | int | None, told: bool) -> Measurements:
     return Measurements(table.of, names, found, tuple(items), read=line)
 
 
-def _is(cell: Any, number: int) -> bool:
-    """Whether a cell holds this number."""
-    return str(cell).strip().removesuffix(".0") == str(number)
+def _refuse_odd(of: str, odd: Sequence[str]) -> None:
+    if odd:
+        text = "may number the rows, sum them up, or name what is compared: name a column of names of rows by index=,"
+        more = "transpose a table with an arm in each row, or say wide=True, if all columns are arms"
+        raise ValueError(
+            f"{of}: the column {odd[0]!r} {text} {more} (of an instance, \"table(path='FILE', wide=True)\")"
+        )
+
+
+def _dependent(x: NDArray[np.float64], first: bool) -> list[int]:
+    """The columns that count up or down by a constant step, or that the others give: their sum, mean, or an end.
+
+    `first`: the first one may number the rows. Where few numbers occur, an end of others may be so by chance.
+    """
+    x = x[:1000]
+    steps, full = np.diff(x, axis=0), x[~np.isnan(x).any(axis=1)]
+    even = np.isclose(steps, steps[:1], rtol=1e-6).all(axis=0) & (steps[:1] != 0).all(axis=0) & (len(x) >= 5)
+    if first and len(x) > 2 and x.shape[1]:
+        even[0] |= x[0, 0] in (0, 1) and bool((steps[:, 0] == 1).all())
+    if min(len(full) - 4, x.shape[1] - 2) > 0:
+        ends, total = np.sort(full, axis=1), full.sum(axis=1, keepdims=True) - full
+        low, high = (np.where(full == ends[:, [i]], ends[:, [k]], ends[:, [i]]) for i, k in ((0, 1), (-1, -2)))
+        kinds = np.array([len(np.unique(column)) for column in full.T])
+        near = 0.01 * np.minimum(np.ptp(full, axis=0), (ends[:, -1] - ends[:, 0]).max())
+        for other, least in ((total, 3), (total / (x.shape[1] - 1), 3), (low, 8), (high, 8)):
+            even |= (abs(full - other) <= near).all(axis=0) & (kinds >= least)
+    return np.flatnonzero(even).tolist()
+
+
+def _summary(row: NDArray[np.float64], others: NDArray[np.float64], named: bool) -> str:
+    """Whether a row is the "sum" or the "mean" of others, beyond chance where it is not `named` so."""
+    found, sums = ~np.isnan(row), np.nansum(others, axis=0)
+    means = sums / np.maximum((~np.isnan(others)).sum(axis=0), 1)
+    sure = named or min(len(others) - 2, len(row) - 1) > 0 and bool((others != row).all())
+    kinds = {"sum": sums, "mean": means} if sure and found.any() and len(others) else {}
+    return next((what for what, x in kinds.items() if np.isclose(row, x, rtol=1e-9, atol=0)[found].all()), "")
+
+
+def _is_days(head: str, cells: Sequence[Any]) -> bool:
+    """Whether a column holds days, by its head or by its cells."""
+    there = (str(cell).strip() for cell in cells if not _lacks(cell))
+    return head.lower() in DAYS or bool(DATE.match(next(there, ""))) and all(map(DATE.match, there))
+
+
+def _day(cell: object) -> str:
+    """What a cell of a column of days says, without the time."""
+    found = _label(cell)
+    return day[0] if (day := DATE.match(found)) else found
 
 
 def _lacks(cell: object) -> bool:
