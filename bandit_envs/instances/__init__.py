@@ -26,6 +26,7 @@ from .prompts import PromptSelection, ScoreTables
 from .registry import Registry, names_alone
 from .tables import (
     MISSING,
+    NUMBERS,
     SAID,
     TRUE,
     WORDS,
@@ -44,7 +45,7 @@ from .tables import (
 __all__ = [
     "ABTests", "Count", "Happening",
     "Arms", "Bernoulli", "Captions", "Categorical", "DISTRIBUTIONS", "Gaussian", "INSTANCES", "Instance", "Measurement",
-    "MISSING", "Measurements", "Polyhedra", "Pools", "PromptSelection", "Registry", "Resampled", "Sampler",
+    "MISSING", "Measurements", "NUMBERS", "Polyhedra", "Pools", "PromptSelection", "Registry", "Resampled", "Sampler",
     "SAID", "ScoreTables", "Shared", "TRUE", "Tabulated", "Uniform", "Varied", "WORDS", "captions", "ends_of",
     "from_table", "measurements", "names_alone", "number_in", "register_distribution", "register_instance",
     "register_law", "repeated", "rows_of", "rows_of_file", "uneven", "within",

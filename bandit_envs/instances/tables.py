@@ -59,7 +59,7 @@ INDEXES = ("", ITEM, "id", "index", "example", "question")  # heads of a first c
 NUMBERS, SUMS, OTHERS = (
     {*words.split()}
     for words in (
-        "seed fold run rep repeat replicate epoch trial step steps iter iteration round row no no. nr time id",
+        "seed fold run rep repeat replicate epoch trial step steps iter iteration round row no no. nr time id sample",
         "total sum sd std var variance mean average avg median min max gesamt summe mittelwert durchschnitt",
         "# n count size best elapsed batch year hour subject participant",
     )

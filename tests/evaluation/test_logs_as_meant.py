@@ -68,7 +68,7 @@ def test_repeats_that_nothing_tells_from_other_tests_are_refused() -> None:
     assert agents.logs_table(["two.jsonl"], item="doc_id", value="acc")["two"].tolist() == [0.5] * 3
     Path("t.csv").write_text("q,right,model\n1,1,gpt\n1,0,mini\n2,1,gpt\n")
     refused("items with several 'model', which are no repeats", ["t.csv"], item="q", value="right")
-    refused("no log has a field item='q'", [promptfoo("r.json", twice[:1])], item="q")
+    refused("no log has a field item='p'", [promptfoo("r.json", twice[:1])], item="p")
 
 
 def test_other_items_with_the_same_data_are_named() -> None:
