@@ -30,10 +30,8 @@ Ends = tuple[float, float]
 Read = tuple[list["Row"], tuple[str, str, str, str]]
 GRADES = {**WORDS, "p": 0.5, "partial": 0.5, **dict.fromkeys(MISSING, math.nan)}  # P is Inspect's word
 LM_EVAL = re.compile(r"samples_(.+)_\d{4}-\d\d-\d\dT.+\.jsonl")  # in a folder that is named after the model
-CANDIDATES = re.compile(  # columns of what is no repeat
-    r"(model|llm|provider|engine|candidate|variant|system|agent|method|prompt|config|checkpoint|deployment|task|dataset"
-    r"|subset|split)([_ ]?(name|id|version))?",
-    re.IGNORECASE,
+CANDIDATES = re.compile(
+    r"(?i)(model|llm|provider|candidate|variant|system|agent|prompt|config|task|set)([_ ](name|id))?"
 )
 CLOCK = re.compile(r"[\d\s:TZ.+-]+|[\da-fA-F-]{32,36}")  # numbers, times, or marks of random bits
 
@@ -272,7 +270,7 @@ def _read(log: Any, item: str | None, value: str | None, filter: str | None, sep
         kinds = Counter(tuple(sorted(str(row[head]) for row in rows)) for rows in several)
         (kind, most), found = kinds.most_common(1)[0], any(len({*kind}) > 1 for kind in kinds)
         designed = len({*kind}) > 1 and most >= max(3, 0.9 * len(several))  # each item has the same ones
-        if found and re.split("[_ ]", head.lower())[-1] in NUMBERS - {"id"}:
+        if found and re.split("[_ ]", head.lower())[-1] in NUMBERS.split():
             repeats.append(head)
         elif designed or found and CANDIDATES.fullmatch(head):
             text = f"{path} has items with several {head!r}, which are no repeats: give each a file"

@@ -50,22 +50,17 @@ SUCCESSES = "successes conversions converted retained buyers"
 COUNTS = {"n": PEOPLE.split(), "successes": SUCCESSES.split(), "mean": ["mean"], "sd": ["sd", "std"]}
 VARIANTS, DAYS = ("variant", "version", "group"), ("day", "date", "week", "month", "datetime", "timestamp")
 WEIGHTS = ("freq", "frequency", "size", "weight", "weights", "cases", "obs")  # they may be n of values 0 and 1
-DATE = re.compile(r"(\d{4}([-/])\d\d?\2\d\d?|\d\d?([./])\d\d?\3\d{2,4})(?![^ T])")  # behind it may stand a time
+DATE = re.compile(r"(\d{4}([-/])\d\d?\2\d\d?|\d\d?([./])\d\d?\3\d{2,4})([ T].*)?")  # with the time, or not
 PERSON = re.compile(r"(?i:(.*[_ ])?u?u?id|user|visitor|person|participant|patient|customer|player)|.*[a-z]I[dD]")
 SINGLE = 10  # so many rows of 0 and 1 are single results
 FEW, MOST = 24, 400  # different cells, at most, of amounts, and of other columns, that part the rows
 INDEXES = ("", ITEM, "id", "index", "example", "question")  # heads of a first column that holds names of rows
 # Heads of columns that are hardly arms, but what numbers the rows, or sums them up.
-NUMBERS, SUMS, OTHERS = (
-    {*words.split()}
-    for words in (
-        "seed fold run rep repeat replicate epoch trial step steps iter iteration round row no no. nr time id sample",
-        "total sum sd std var variance mean average avg median min max gesamt summe mittelwert durchschnitt",
-        "# n count size best elapsed batch year hour subject participant",
-    )
-)
-NO_ARMS = {*NUMBERS, *SUMS, *OTHERS, *DAYS, "total score"}
-TOTALS = {*SUMS, "all", "overall", "grand total", "mean±sd"}  # names of a row that sums the others up
+NUMBERS = "seed fold run rep repeat replicate epoch trial step steps iter iteration round row no no. nr time sample"
+SUMS = "total sum sd std var variance mean average avg median min max gesamt summe mittelwert durchschnitt"
+OTHERS = "# id n count size best elapsed batch year hour subject participant"
+NO_ARMS = {*NUMBERS.split(), *SUMS.split(), *OTHERS.split(), *DAYS, "total score"}
+TOTALS = {*SUMS.split(), "all", "overall", "grand total", "mean±sd"}  # names of a row that sums the others up
 COMPARED = {"model", "candidate", "system", "method", "algorithm", "agent", "llm", "treatment"}  # heads of their names
 MIDNIGHT = re.compile(r"(\d{4}-\d\d-\d\d)[ T]00:00:00(\.0+)?")  # a day, as spreadsheets and frames write it
 
@@ -431,27 +426,31 @@ def uneven(table: Measurements, control: str) -> dict[str, str]:
 
     By a chi-squared test at 1e-4 for each arm and column, of cells together that have some results of both. The rates
     of all together are not comparable then: an arm has more of them on better days, or in better countries. A column
-    that holds no days counts where most results have a cell that several arms have.
+    that holds no days counts if most results have a cell of several arms, and if the cells do not tell the results.
     """
-    arms, found = {name: k for k, name in enumerate(table.arms)}, dict[str, list[str]]()
-    of, lost = [arms[one.arm] for one in table.rows], dict[str, str]()
+    arms, heads, lost = {name: k for k, name in enumerate(table.arms)}, dict[str, list[str]](), dict[str, str]()
     for head, cells in table.rest.items() if control in arms else ():
-        labels = [_day(cell) if head in table.days else _label(cell) for cell in cells]
+        labels = [DATE.sub(r"\1", _label(cell)) for cell in cells]
         places = {label: i for i, label in enumerate(sorted({*labels}))}
-        sizes = np.zeros((len(places), len(arms)))
-        np.add.at(sizes, ([places[one] for one in labels], of), [x.several.n if x.several else 1 for x in table.rows])
-        there = sizes > 0
         amounts = len(places) > FEW and any("." in one and NUMBER.fullmatch(one) for one in places)
-        parted = 1 < there.sum(axis=0).max(initial=0) <= MOST and not amounts and head
-        if head not in table.days and not (parted and 2 * sizes[there.sum(axis=1) > 1].sum() > sizes.sum()):
+        told = len({(label, *one[2::2]) for label, one in zip(labels, table.rows, strict=True)}) == len(places)
+        if head not in table.days and (len(places) > MOST or amounts or told):
             continue
-        for name, k in arms.items():
+        sizes = np.zeros((len(places), len(arms)))
+        of = [places[label] for label in labels], [arms[one.arm] for one in table.rows]
+        np.add.at(sizes, of, [one.several.n if one.several else 1 for one in table.rows])
+        there = sizes > 0
+        most = head in table.days or 2 * sizes[there.sum(axis=1) > 1].sum() > sizes.sum()
+        for name, k in arms.items() if most else ():
             if name != control and _moves(sizes[:, [arms[control], k]]):
-                found.setdefault(name, []).append(repr(head or "the index"))
-                gone = int((there[:, arms[control]] & ~there[:, k]).sum())
-                if gone and head in table.days:
+                heads.setdefault(name, []).append(head)
+                if head in table.days and (gone := int((there[:, arms[control]] & ~there[:, k]).sum())):
                     lost[name] = f"dropped, or begun later, with no result on {gone} of {len(places)} days; "
-    return {name: lost.get(name, "") + MOVED.format(", ".join(heads)) for name, heads in found.items()}
+    how = "; leave out columns of results"
+    return {
+        name: f"{lost.get(name, '')}{MOVED.format(', '.join(map(repr, by)))}{how * (not {*by} <= {*table.days})}"
+        for name, by in heads.items()
+    }
 
 
 def _moves(sizes: NDArray[np.float64]) -> bool:
@@ -471,12 +470,10 @@ def _moves(sizes: NDArray[np.float64]) -> bool:
 
 
 def repeated(table: Measurements) -> list[str]:
-    """The columns of people of whom an arm has several results."""
-    single = [one.arm for one in table.rows if one.several is None]
-    named = {head: [*map(str, cells)] for head, cells in table.rest.items() if PERSON.fullmatch(head) and single}
-    return [
-        head for head, ids in named.items() if len({*ids}) > FEW and len({*zip(single, ids, strict=False)}) < len(ids)
-    ]
+    """The columns of people of whom an arm has several single results."""
+    arms = [one.arm for one in table.rows if one.several is None]
+    ids = {head: [*zip(cells, arms, strict=False)] for head, cells in table.rest.items() if PERSON.fullmatch(head)}
+    return [head for head, one in ids.items() if len({who for who, _ in one}) > FEW and len({*one}) < len(one)]
 
 
 def within(table: Measurements, ends: Any) -> Measurements:
@@ -584,23 +581,22 @@ def _long(
         arms[name] = None
         found.append(Measurement(place, name, value, "" if item is None else _label(row[item]), several))
         places.append(i)
-    sums = _sums(table, found, [[_day(table.rows[i][j]) for j in days] for i in places], told)
+    sums = _sums(table, found, [tuple(DATE.sub(r"\1", _label(table.rows[i][j])) for j in days) for i in places], told)
     left |= {"that sum others up": len(sums)} if sums else {}
     places = [i for i, one in zip(places, found, strict=True) if one.arm not in sums]
-    kept, heads = [one for one in found if one.arm not in sums], table.columns
+    kept, heads = [one for one in found if one.arm not in sums], [head or "the index" for head in table.columns]
     arms = {name: None for name in arms if name not in sums}
     parts = {"names": [arm], "values": values, **{name: [j] for name, j in counts.items()}}
     parts |= {"items": [] if item is None else [item], "days": days}
-    said = [
-        f"{what} in {', '.join(repr(heads[j] or 'the index') for j in there)}" for what, there in parts.items() if there
-    ]
-    rest = [repr(heads[j]) for j in others if j not in days and (heads[j] or j >= table.levels)]
+    said = [f"{what} in {', '.join(repr(heads[j]) for j in js)}" for what, js in parts.items() if js]
+    rest = [repr(heads[j]) for j in others if j not in days and (table.columns[j] or j >= table.levels)]
     each = Counter((one.arm, one.item) for one in kept).values()
     times = f"{min(each)} to {max(each)}" if each and min(each) < max(each) else f"{max(each, default=0)}"
     many = f"{len(kept)} rows, {len(arms)} arms, {times} of each{' on an item' * (item is not None)}"
     lacking = [f"{count} rows {why}" for why, count in left.items()] + [f"columns {', '.join(rest):.200}"] * bool(rest)
-    line, cells = _line(table, said, many, lacking), {heads[j]: [table.rows[i][j] for i in places] for j in others}
-    return Measurements(table.of, [*arms], kept, rest=cells, days=[heads[j] for j in days], read=line)
+    cells = {heads[j]: [table.rows[i][j] for i in places] for j in others if table.columns[j] or j in days}
+    line, by_day = _line(table, said, many, lacking), [heads[j] for j in days]
+    return Measurements(table.of, [*arms], kept, rest=cells, days=by_day, read=line)
 
 
 def _line(table: Table, said: Sequence[str], many: str, left: Sequence[str]) -> str:
@@ -609,24 +605,18 @@ def _line(table: Table, said: Sequence[str], many: str, left: Sequence[str]) -> 
     return f"{table.of}: {', '.join(said)}; {many}" + f"; left out: {lost}" * bool(lost)
 
 
-def _sums(table: Table, found: Sequence[Measurement], days: Sequence[list[str]], told: bool) -> set[str]:
+def _sums(table: Table, found: Sequence[Measurement], days: Sequence[Any], told: bool) -> set[str]:
     """The names of rows that sum up the others, of a day or of all; one that may do so is refused, where not `told`."""
-    names, each = {one.arm for one in found if one.arm.lower() in TOTALS}, dict[str, NDArray[np.float64]]()
-    for one in found:
-        size = one.several and (one.several.n, one.several.successes or math.nan)
-        each[one.arm] = each.get(one.arm, np.zeros(2)) + np.array(size or math.nan)
+    names, each = {one.arm for one in found if one.arm.lower() in TOTALS}, dict[str, complex]()
+    sums, sizes = Counter[Any](), [one.several.n if one.several else one.value[0] for one in found]
+    for one, size, on in zip(found, sizes, days, strict=True):
+        each[one.arm] = each.get(one.arm, 0) + complex(size, (one.several and one.several.successes) or math.nan)
+        sums.update({on: size, None: size} if one.arm not in names else {})
     if len(each) < 3:
         return set()
-    sums = Counter[Any]()
-    sizes = [(one, one.several.n if one.several else one.value[0], *on) for one, on in zip(found, days, strict=True)]
-    for one, size, *on in sizes:
-        sums.update({(j, day): size for j, day in enumerate([*on, None])} if one.arm not in names else {})
-    off = {
-        one.arm
-        for one, size, *on in sizes
-        if one.arm in names and size not in [sums[j, day] for j, day in enumerate([*on, None])]
-    }
-    off |= {arm for arm, size in each.items() if not names and all(2 * size == sum(each.values()))}
+    every = zip(found, sizes, days, strict=True)
+    off = {one.arm for one, size, on in every if one.arm in names and size not in (sums[on], sums[None])}
+    off |= {arm for arm, both in each.items() if not names and 2 * both == sum(each.values())}
     if off and not told:
         text = "may sum up the others: leave it out, or, if it is an arm, say arm= (--arm)"
         raise ValueError(f"{table.of}: the row {min(off)!r} {text}")
@@ -656,11 +646,6 @@ def _wide(table: Table, index: str | int | None, told: bool) -> Measurements:
     named = [*range(levels)] if index is None else [index]
     arms = [j for j in range(levels, len(heads)) if j not in named]
     names = [heads[j] for j in arms]
-    told |= names == [f"arm {j}" for j in range(len(names))]  # an array
-    truths = len(names) > 1 and min(map(len, names)) > 1 and {WORDS.get(one.lower()) for one in names} == {0.0, 1.0}
-    odd = [one for one in names if one.lower() in (*NO_ARMS, *INDEXES) or re.split("[_ ]", one.lower())[-1] in NUMBERS]
-    odd = [one for one in heads[:levels] if one.lower() in COMPARED] or odd or names[:1] * truths
-    _refuse_odd(table.of, [] if told else odd)
     if twice := sorted({one for one in names if names.count(one) > 1}):
         raise ValueError(f"{table.of} has columns of the same name: {twice[:5]}")
     items = [" ".join(_label(row[j]) for j in named) if named else str(i) for i, row in enumerate(table.rows)]
@@ -672,8 +657,15 @@ def _wide(table: Table, index: str | int | None, told: bool) -> Measurements:
         x = np.array([[table.number(i, j) for j in arms] for i in range(len(items))]).reshape(len(items), len(arms))
     except _NoNumberError as error:
         raise ValueError(f"{error}. {AS_WIDE}") from None
-    if not told:
-        _refuse_odd(table.of, [names[k] for k in _dependent(x, first=not named)])
+    told |= names == [f"arm {j}" for j in range(len(names))]  # an array
+    truths = len(names) > 1 and min(map(len, names)) > 1 and {WORDS.get(one.lower()) for one in names} == {0.0, 1.0}
+    known = (*NO_ARMS, *INDEXES)
+    odd = [one for one in names if one.lower() in known or re.split("[_ ]", one.lower())[-1] in f"{NUMBERS} id".split()]
+    odd = [one for one in heads[:levels] if one.lower() in COMPARED] or odd or names[:1] * truths
+    if not told and (odd := odd or [names[k] for k in _dependent(x)]):
+        text = "may number the rows, sum them up, or name what is compared: name a column of names of rows by index=,"
+        text += " transpose a table with an arm in each row, or say wide=True, if all columns are arms (of an instance,"
+        raise ValueError(f"{table.of}: the column {odd[0]!r} {text} \"table(path='FILE', wide=True)\")")
     totals = np.array([bool(named) and one.lower() in TOTALS for one in items], bool)
     for i in [i for i in range(len(items)) if totals[i] or i == len(items) - 1 and not told]:
         if what := _summary(x[i], x[~totals & (np.arange(len(items)) != i)], bool(totals[i])):
@@ -697,33 +689,23 @@ def _wide(table: Table, index: str | int | None, told: bool) -> Measurements:
     return Measurements(table.of, names, found, tuple(items), read=line)
 
 
-def _refuse_odd(of: str, odd: Sequence[str]) -> None:
-    if odd:
-        text = "may number the rows, sum them up, or name what is compared: name a column of names of rows by index=,"
-        more = "transpose a table with an arm in each row, or say wide=True, if all columns are arms"
-        raise ValueError(
-            f"{of}: the column {odd[0]!r} {text} {more} (of an instance, \"table(path='FILE', wide=True)\")"
-        )
-
-
-def _dependent(x: NDArray[np.float64], first: bool) -> list[int]:
+def _dependent(x: NDArray[np.float64]) -> list[int]:
     """The columns that count up or down by a constant step, or that the others give: their sum, mean, or an end.
 
-    `first`: the first one may number the rows. Where few numbers occur, an end of others may be so by chance.
+    Where few numbers occur, an end of others may be so by chance.
     """
     x = x[:1000]
     steps, full = np.diff(x, axis=0), x[~np.isnan(x).any(axis=1)]
-    even = np.isclose(steps, steps[:1], rtol=1e-6).all(axis=0) & (steps[:1] != 0).all(axis=0) & (len(x) >= 5)
-    if first and len(x) > 2 and x.shape[1]:
-        even[0] |= x[0, 0] in (0, 1) and bool((steps[:, 0] == 1).all())
+    counts = (len(x) > 2) & np.isin(x[:1], (0, 1)) & (steps[:1] == 1) | (len(x) >= 5) & (steps[:1] != 0)
+    odd = np.isclose(steps, steps[:1], rtol=1e-6).all(axis=0) & counts.any(axis=0)
     if min(len(full) - 4, x.shape[1] - 2) > 0:
         ends, total = np.sort(full, axis=1), full.sum(axis=1, keepdims=True) - full
         low, high = (np.where(full == ends[:, [i]], ends[:, [k]], ends[:, [i]]) for i, k in ((0, 1), (-1, -2)))
         kinds = np.array([len(np.unique(column)) for column in full.T])
         near = 0.01 * np.minimum(np.ptp(full, axis=0), (ends[:, -1] - ends[:, 0]).max())
         for other, least in ((total, 3), (total / (x.shape[1] - 1), 3), (low, 8), (high, 8)):
-            even |= (abs(full - other) <= near).all(axis=0) & (kinds >= least)
-    return np.flatnonzero(even).tolist()
+            odd |= (abs(full - other) <= near).all(axis=0) & (kinds >= least)
+    return np.flatnonzero(odd).tolist()
 
 
 def _summary(row: NDArray[np.float64], others: NDArray[np.float64], named: bool) -> str:
@@ -738,13 +720,7 @@ def _summary(row: NDArray[np.float64], others: NDArray[np.float64], named: bool)
 def _is_days(head: str, cells: Sequence[Any]) -> bool:
     """Whether a column holds days, by its head or by its cells."""
     there = (str(cell).strip() for cell in cells if not _lacks(cell))
-    return head.lower() in DAYS or bool(DATE.match(next(there, ""))) and all(map(DATE.match, there))
-
-
-def _day(cell: object) -> str:
-    """What a cell of a column of days says, without the time."""
-    found = _label(cell)
-    return day[0] if (day := DATE.match(found)) else found
+    return head.lower() in DAYS or bool(DATE.fullmatch(next(there, ""))) and all(map(DATE.fullmatch, there))
 
 
 def _lacks(cell: object) -> bool:
