@@ -30,9 +30,7 @@ Ends = tuple[float, float]
 Read = tuple[list["Row"], tuple[str, str, str, str]]
 GRADES = {**WORDS, "p": 0.5, "partial": 0.5, **dict.fromkeys(MISSING, math.nan)}  # P is Inspect's word
 LM_EVAL = re.compile(r"samples_(.+)_\d{4}-\d\d-\d\dT.+\.jsonl")  # in a folder that is named after the model
-CANDIDATES = re.compile(
-    r"(?i)(model|llm|provider|candidate|variant|system|agent|prompt|config|task|set)([_ ](name|id))?"
-)
+CANDIDATES = re.compile(r"(model|llm|provider|candidate|variant|system|agent|prompt|config|task)([_ ](name|id))?")
 CLOCK = re.compile(r"[\d\s:TZ.+-]+|[\da-fA-F-]{32,36}")  # numbers, times, or marks of random bits
 
 
@@ -262,21 +260,19 @@ def _read(log: Any, item: str | None, value: str | None, filter: str | None, sep
     if item not in heads or value not in heads:
         what = "a table needs the columns of items and scores, item= and value= (--item, --value)"
         raise ValueError(f"{path}: {what}, of {heads[:20]}, got {item!r:.80} and {value!r:.80}")
-    unread, items, repeats = [head for head in heads if head not in (item, value)], dict[str, list[Any]](), list[str]()
+    unread, items = [head for head in heads if head not in (item, value)], dict[str, list[Any]]()
     for row in table:
         items.setdefault(str(row[item]), []).append(row)
     several = [rows for rows in items.values() if len(rows) > 1]
     for head in unread if several else ():
         kinds = Counter(tuple(sorted(str(row[head]) for row in rows)) for rows in several)
-        (kind, most), found = kinds.most_common(1)[0], any(len({*kind}) > 1 for kind in kinds)
-        designed = len({*kind}) > 1 and most >= max(3, 0.9 * len(several))  # each item has the same ones
-        if found and re.split("[_ ]", head.lower())[-1] in NUMBERS.split():
-            repeats.append(head)
-        elif designed or found and CANDIDATES.fullmatch(head):
+        (kind, most), known = kinds.most_common(1)[0], CANDIDATES.fullmatch(head.lower())
+        same = len({*kind}) > 1 and most >= max(3, 0.9 * len(several))  # each item has all of a few cells
+        named = known and any(len({*kind}) > 1 for kind in kinds)
+        if (same or named) and re.split("[_ ]", head.lower())[-1] not in NUMBERS.split():
             text = f"{path} has items with several {head!r}, which are no repeats: give each a file"
             raise ValueError(f"{text}; of repeats call the column 'repeat', or leave it out")
-    left = ", ".join(head for head in unread if head not in repeats)
-    return [Row(row[item], {str(value): row[value]}) for row in table], (str(item), "file", ", ".join(repeats), left)
+    return [Row(row[item], {str(value): row[value]}) for row in table], (str(item), "file", "", ", ".join(unread))
 
 
 def _lm_eval(path: Path, rows: list[dict[str, Any]], item: str | None, value: str | None) -> Read:
@@ -284,13 +280,12 @@ def _lm_eval(path: Path, rows: list[dict[str, Any]], item: str | None, value: st
     named, found = LM_EVAL.fullmatch(path.name), list[Row]()
     model, task = (path.resolve().parent.name, f"\nlm-task {named[1]}") if named else ("", "")
     for row in rows:
-        numbers = [name for name, x in row.items() if isinstance(x, (int, float))]
-        numbers = [name for name in ([value] if value else numbers) if name not in ("doc_id", "target")]
-        hashed, metrics = row.get("doc_hash"), row.get("metrics") or numbers
+        numbers = [value] if value else [name for name, x in row.items() if isinstance(x, (int, float))]
+        metrics = row.get("metrics") or [name for name in numbers if name not in ("doc_id", "target")]
         if not isinstance(metrics, list) or not all(isinstance(one, str) for one in metrics):
             raise ValueError(f"metrics are a list of names, got {metrics!r:.80}")
-        target = f"lm-target {_json(row['target'])}" if "target" in row else "lm-target"
-        mark = _composed(f"hash {hashed}" if hashed else target + task)
+        hashed = row.get("doc_hash")
+        mark = _composed(f"hash {hashed}" if hashed else f"lm-target {_json(row.get('target'))}{task}")
         scores, repeat = {name: row.get(name) for name in metrics}, None if hashed or item else 0
         of = _composed(str(row.get("filter") or ""))
         found.append(Row(row[item or "doc_id"], scores, model, mark, of, repeat, data=hashed))
@@ -313,8 +308,7 @@ def _asked(given: Any, attachments: Mapping[str, str]) -> str:
     """The input of a sample, without the ids of its messages, and with what is attached."""
     if isinstance(given, list):
         given = [{name: one.get(name) for name in ("role", "content")} for one in given]
-    text = _composed(_json(given))
-    return re.sub(r"attachment://(\w+)", lambda at: _json(attachments.get(at[1], at[0]))[1:-1], text)
+    return re.sub(r"attachment://(\w+)", lambda at: _json(attachments.get(at[1], at[0]))[1:-1], _composed(_json(given)))
 
 
 def _promptfoo(rows: list[dict[str, Any]], item: str | None, value: str | None) -> Read:

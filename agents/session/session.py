@@ -311,10 +311,9 @@ class Session:
             warnings.warn(text, UserWarning, stacklevel=2)
         kept, compared = self._look(lambda state: state.kept), not (self.task.items or self.task.make_problem().local)
         first = self.names[kept] if kept is not None else found.arms[0] if compared and found.arms else ""
-        if moved := uneven(found, first):
-            said = ", ".join(f"of {name} {why}" for name, why in moved.items())
-            self._read += f"; {said:.400}"
-            warnings.warn(f"{found.of}: {said:.400}", UserWarning, stacklevel=2)
+        if moved := ", ".join(f"of {name} {why}" for name, why in uneven(found, first).items()):
+            self._read += f"; {moved:.400}"
+            warnings.warn(f"{found.of}: {moved:.400}", UserWarning, stacklevel=2)
         found = within(found, self.task.ranges or limits_of(self.task))
         rows = list[tuple[str, Any, Any, Any]]()
         for one in found.rows:

@@ -52,14 +52,14 @@ VARIANTS, DAYS = ("variant", "version", "group"), ("day", "date", "week", "month
 WEIGHTS = ("freq", "frequency", "size", "weight", "weights", "cases", "obs")  # they may be n of values 0 and 1
 DATE = re.compile(r"(\d{4}([-/])\d\d?\2\d\d?|\d\d?([./])\d\d?\3\d{2,4})([ T].*)?")  # with the time, or not
 PERSON = re.compile(r"(?i:(.*[_ ])?u?u?id|user|visitor|person|participant|patient|customer|player)|.*[a-z]I[dD]")
-SINGLE = 10  # so many rows of 0 and 1 are single results
-FEW, MOST = 24, 400  # different cells, at most, of amounts, and of other columns, that part the rows
+SINGLE, FEW, MOST = 10, 24, 400  # rows of 0 and 1 that are results; cells of amounts, and others, that part the rows
 INDEXES = ("", ITEM, "id", "index", "example", "question")  # heads of a first column that holds names of rows
 # Heads of columns that are hardly arms, but what numbers the rows, or sums them up.
 NUMBERS = "seed fold run rep repeat replicate epoch trial step steps iter iteration round row no no. nr time sample"
 SUMS = "total sum sd std var variance mean average avg median min max gesamt summe mittelwert durchschnitt"
-OTHERS = "# id n count size best elapsed batch year hour subject participant"
-NO_ARMS = {*NUMBERS.split(), *SUMS.split(), *OTHERS.split(), *DAYS, "total score"}
+OTHERS = "# n count size best elapsed batch year hour subject participant"
+COUNTING = {*NUMBERS.split(), "id"}
+NO_ARMS = {*COUNTING, *SUMS.split(), *OTHERS.split(), *DAYS, *INDEXES, "total score"}
 TOTALS = {*SUMS.split(), "all", "overall", "grand total", "mean±sd"}  # names of a row that sums the others up
 COMPARED = {"model", "candidate", "system", "method", "algorithm", "agent", "llm", "treatment"}  # heads of their names
 MIDNIGHT = re.compile(r"(\d{4}-\d\d-\d\d)[ T]00:00:00(\.0+)?")  # a day, as spreadsheets and frames write it
@@ -265,8 +265,8 @@ def measurements(
         index: of a wide table, the column, by its name or its number from 0, that holds names of rows. None: the first
             one where it has no name, as pandas writes the index of a table, or is called "id", "index", "item",
             "example" or "question", or the index of a frame; else there is none.
-        wide: whether the table has a column for each arm. None: by the names of its columns, as above; a first column
-            that counts the rows, and heads such as "seed", "fold" or "total", are then refused.
+        wide: whether the table has a column for each arm. None: by the names of its columns, as above; columns
+            that count the rows, or sum others up, and heads such as "seed" or "total", are then refused.
         item: of a long table, the column that names the row which arms share. None: "item", where there is one.
         sep: of a CSV file, the character between cells. None: the one of comma, semicolon and tab that parts all lines
             alike.
@@ -278,7 +278,7 @@ def measurements(
         n, successes: of a table of counts, the columns of how many measurements a row is, and how many of them were 1.
             None: "n", "visitors", "users" and the like, with "successes", "conversions" and the like, all of which
             count a person once, or else "mean" and "sd"; where there is no "value". With n= and a column of values 0
-            and 1, each stands for n measurements.
+            and 1, each stands for n measurements. Many rows of successes 0 and 1, without n, are single values.
 
     Raises:
         ValueError: naming the row and the column of a cell that is no finite number, and columns that are not there;
@@ -303,16 +303,16 @@ def measurements(
         raise ValueError(f"{of}; got some of both, index={index!r} and wide={wide}")
     if wide or index is not None:
         return _said(_wide(read, index, bool(wide)))
-    export, told = set(heads) >= EXPORT, {"n": n, "successes": successes}
+    export = set(heads) >= EXPORT
     values = [VALUE] if VALUE in heads else [f"{VALUE}_{d}" for d in range(len(heads)) if f"{VALUE}_{d}" in heads]
     values = values if value is None else [value] if isinstance(value, str) else list(value)
     given = arm is not None
     if not values and (single := _single(read, n, successes)):
-        values, told["successes"] = single, None
+        values, value, successes = single, single, None
     arm = _arm_in(read, values, n) if arm is None else arm
     counts = {}
     if arm is not None and (value is None or n or successes):
-        counts = _counts_in(read, told, values, export, arm)
+        counts = _counts_in(read, {"n": n, "successes": successes}, values, export, arm)
     if wide is None and not named and not counts and (arm is None) == bool(values):
         there, lacks = (values[0], "name or arm") if arm is None else (arm, VALUE)
         raise ValueError(
@@ -424,11 +424,11 @@ def rows_of(table: Measurements) -> list[NDArray[np.float64]]:
 def uneven(table: Measurements, control: str) -> dict[str, str]:
     """The arms whose share of the traffic, beside the control's, changes between cells of another column, and why.
 
-    By a chi-squared test at 1e-4 for each arm and column, of cells together that have some results of both. The rates
-    of all together are not comparable then: an arm has more of them on better days, or in better countries. A column
-    that holds no days counts if most results have a cell of several arms, and if the cells do not tell the results.
+    By a chi-squared test at 1e-4 for each, of cells together that have some results of both: an arm with more of them
+    on better days, or in better countries, has a better mean. A column that holds no days counts if most results have
+    a cell of several arms, and if the cells do not tell the results.
     """
-    arms, heads, lost = {name: k for k, name in enumerate(table.arms)}, dict[str, list[str]](), dict[str, str]()
+    arms, by = {name: k for k, name in enumerate(table.arms)}, dict[str, list[str]]()
     for head, cells in table.rest.items() if control in arms else ():
         labels = [DATE.sub(r"\1", _label(cell)) for cell in cells]
         places = {label: i for i, label in enumerate(sorted({*labels}))}
@@ -443,14 +443,11 @@ def uneven(table: Measurements, control: str) -> dict[str, str]:
         most = head in table.days or 2 * sizes[there.sum(axis=1) > 1].sum() > sizes.sum()
         for name, k in arms.items() if most else ():
             if name != control and _moves(sizes[:, [arms[control], k]]):
-                heads.setdefault(name, []).append(head)
-                if head in table.days and (gone := int((there[:, arms[control]] & ~there[:, k]).sum())):
-                    lost[name] = f"dropped, or begun later, with no result on {gone} of {len(places)} days; "
-    how = "; leave out columns of results"
-    return {
-        name: f"{lost.get(name, '')}{MOVED.format(', '.join(map(repr, by)))}{how * (not {*by} <= {*table.days})}"
-        for name, by in heads.items()
-    }
+                gone = int((there[:, arms[control]] & ~there[:, k]).sum()) if head in table.days else 0
+                how = f" (dropped, or begun later: no result on {gone} of {len(places)} days)" * (gone > 0)
+                by.setdefault(name, []).append(f"{head!r}{how}")
+    results, how = {*map(repr, {*table.rest} - {*table.days})}, "; leave out columns of results"
+    return {name: MOVED.format(", ".join(one)) + how * bool(results & {*one}) for name, one in by.items()}
 
 
 def _moves(sizes: NDArray[np.float64]) -> bool:
@@ -460,11 +457,8 @@ def _moves(sizes: NDArray[np.float64]) -> bool:
         part = part + row
         if part.sum() * share.min() >= 5:
             parts, part = [*parts, part], np.zeros(2)
-    if len(parts) < 2:
-        return False
-    parts[-1] = parts[-1] + part
-    seen = np.array(parts)
-    wanted, free = seen.sum(axis=1, keepdims=True) * share, len(parts) - 1
+    seen = np.array([*parts[:-1], *(last + part for last in parts[-1:])]).reshape(-1, 2)
+    wanted, free = seen.sum(axis=1, keepdims=True) * share, max(len(parts) - 1, 1)
     off = ((seen - wanted) ** 2 / wanted).sum() / free
     return bool(np.cbrt(off) > 1 - 2 / (9 * free) + 3.72 * math.sqrt(2 / (9 * free)))  # Wilson & Hilferty 1931
 
@@ -659,41 +653,35 @@ def _wide(table: Table, index: str | int | None, told: bool) -> Measurements:
         raise ValueError(f"{error}. {AS_WIDE}") from None
     told |= names == [f"arm {j}" for j in range(len(names))]  # an array
     truths = len(names) > 1 and min(map(len, names)) > 1 and {WORDS.get(one.lower()) for one in names} == {0.0, 1.0}
-    known = (*NO_ARMS, *INDEXES)
-    odd = [one for one in names if one.lower() in known or re.split("[_ ]", one.lower())[-1] in f"{NUMBERS} id".split()]
+    odd = [one for one in names if one.lower() in NO_ARMS or re.split("[_ ]", one.lower())[-1] in COUNTING]
     odd = [one for one in heads[:levels] if one.lower() in COMPARED] or odd or names[:1] * truths
     if not told and (odd := odd or [names[k] for k in _dependent(x)]):
         text = "may number the rows, sum them up, or name what is compared: name a column of names of rows by index=,"
         text += " transpose a table with an arm in each row, or say wide=True, if all columns are arms (of an instance,"
         raise ValueError(f"{table.of}: the column {odd[0]!r} {text} \"table(path='FILE', wide=True)\")")
-    totals = np.array([bool(named) and one.lower() in TOTALS for one in items], bool)
-    for i in [i for i in range(len(items)) if totals[i] or i == len(items) - 1 and not told]:
-        if what := _summary(x[i], x[~totals & (np.arange(len(items)) != i)], bool(totals[i])):
-            lost = f"the row {items[i]!r}, the {what} of others"
-            table, x[i], totals[i] = table._replace(left=", ".join(filter(None, [table.left, lost]))), math.nan, True
-        elif totals[i] and not told:
-            raise ValueError(f"{table.of}: the row {items[i]!r} may sum up the others: leave it out, or say wide=True")
-        else:
-            totals[i] = False
-    items = [one for one, total in zip(items, totals, strict=True) if not total]
+    totals = {i for i, one in enumerate(items) if named and one.lower() in TOTALS}
+    tried = totals | ({len(items) - 1} - {-1} if not told else set[int]())
+    sums = {i: _summary(x[i], np.delete(x, [*totals | {i}], axis=0), i in totals) for i in sorted(tried)}
+    if not told and (other := [items[i] for i in totals if not sums[i]]):
+        raise ValueError(f"{table.of}: the row {other[0]!r} may sum up the others: leave it out, or say wide=True")
+    kept = [i for i in range(len(items)) if not sums.get(i)]
     found = [
-        Measurement(f"{table.places[i]}, column {one!r:.80}", one, (float(x[i, k]),), items[n])
-        for n, i in enumerate(np.flatnonzero(~totals))
+        Measurement(f"{table.places[i]}, column {one!r:.80}", one, (float(x[i, k]),), items[i])
+        for i in kept
         for k, one in enumerate(names)
         if not math.isnan(x[i, k])
     ]
+    lost = [f"the row {items[i]!r}, the {what} of others" for i, what in sums.items() if what]
+    items = [items[i] for i in kept]
     said = ["a column for each arm", *(f"names of rows in {heads[j]!r}" for j in named)]
     gaps = len(items) * len(names) - len(found)
-    lost = [f"{gaps} empty cells"] * (gaps > 0) + [f"the index {heads[j]!r}" for j in range(levels) if j not in named]
+    lost += [f"{gaps} empty cells"] * (gaps > 0) + [f"the index {heads[j]!r}" for j in range(levels) if j not in named]
     line = _line(table, said, f"{len(items)} rows, {len(names)} arms", lost)
     return Measurements(table.of, names, found, tuple(items), read=line)
 
 
 def _dependent(x: NDArray[np.float64]) -> list[int]:
-    """The columns that count up or down by a constant step, or that the others give: their sum, mean, or an end.
-
-    Where few numbers occur, an end of others may be so by chance.
-    """
+    """The columns that count by a constant step, or that the others give, beyond chance: their sum, mean, or an end."""
     x = x[:1000]
     steps, full = np.diff(x, axis=0), x[~np.isnan(x).any(axis=1)]
     counts = (len(x) > 2) & np.isin(x[:1], (0, 1)) & (steps[:1] == 1) | (len(x) >= 5) & (steps[:1] != 0)
@@ -725,7 +713,7 @@ def _is_days(head: str, cells: Sequence[Any]) -> bool:
 
 def _lacks(cell: object) -> bool:
     """Whether a cell holds no name."""
-    return cell is None or cell != cell or str(cell).strip().lower() in UNNAMED
+    return cell is None or str(cell).strip().lower() in UNNAMED
 
 
 def _text(cell: object) -> str:
