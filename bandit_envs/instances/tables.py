@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.checks import LARGEST, choice, flag, integer, interval, number, require, within_ends
-from .files import Rows, is_empty, plate_rows, plates_in, rows_of_file
+from .files import FIRST, Rows, is_empty, plate_rows, plates_in, rows_of_file
 
 SAID = logging.getLogger("bandit_envs.tables")  # what was read of each table, as the command line shows it
 MISSING = ("", "na", "n/a", "nan", "none", "null")  # cells that are empty, whatever their case
@@ -57,7 +57,7 @@ INDEXES = ("", ITEM, "id", "index", "example", "question")  # heads of a first c
 # Heads of columns that are hardly arms, but what numbers the rows, or sums them up.
 NUMBERS = "seed fold run rep repeat replicate epoch trial step steps iter iteration round row no no. nr time sample"
 SUMS = "total sum sd std var variance mean average avg median min max gesamt summe mittelwert durchschnitt"
-OTHERS = "# n count size best elapsed batch year hour subject participant"
+OTHERS = "# n count size best elapsed batch year quarter weekday hour subject participant"
 COUNTING = {*NUMBERS.split(), "id"}
 NO_ARMS = {*COUNTING, *SUMS.split(), *OTHERS.split(), *DAYS, *INDEXES, "total score"}
 TOTALS = {*SUMS.split(), "all", "overall", "grand total", "mean±sd"}  # names of a row that sums the others up
@@ -430,7 +430,7 @@ def uneven(table: Measurements, control: str) -> dict[str, str]:
     """
     arms, by = {name: k for k, name in enumerate(table.arms)}, dict[str, list[str]]()
     for head, cells in table.rest.items() if control in arms else ():
-        labels = [DATE.sub(r"\1", _label(cell)) for cell in cells]
+        labels = [DATE.sub(r"\1", str(cell)) if head in table.days else str(cell) for cell in cells]
         places = {label: i for i, label in enumerate(sorted({*labels}))}
         amounts = len(places) > FEW and any("." in one and NUMBER.fullmatch(one) for one in places)
         told = len({(label, *one[2::2]) for label, one in zip(labels, table.rows, strict=True)}) == len(places)
@@ -466,8 +466,8 @@ def _moves(sizes: NDArray[np.float64]) -> bool:
 def repeated(table: Measurements) -> list[str]:
     """The columns of people of whom an arm has several single results."""
     arms = [one.arm for one in table.rows if one.several is None]
-    ids = {head: [*zip(cells, arms, strict=False)] for head, cells in table.rest.items() if PERSON.fullmatch(head)}
-    return [head for head, one in ids.items() if len({who for who, _ in one}) > FEW and len({*one}) < len(one)]
+    ids = {head: [*map(str, cells)] for head, cells in table.rest.items() if PERSON.fullmatch(head)}
+    return [head for head, one in ids.items() if len({*one}) > FEW and len({*zip(one, arms, strict=False)}) < len(arms)]
 
 
 def within(table: Measurements, ends: Any) -> Measurements:
@@ -552,7 +552,7 @@ def _long(
     undone = table.columns.index(UNDONE) if UNDONE in table.columns else None
     used = [arm, *values, *counts.values(), *(j for j in (item, undone) if j is not None)]
     others = [j for j in range(len(table.columns)) if j not in used]
-    days = [j for j in others if _is_days(table.columns[j], [row[j] for row in table.rows])]
+    days = [j for j in others if _is_days(table.columns[j], [row[j] for row in table.rows[:FIRST]])]
     found, arms, left, places = list[Measurement](), dict[str, None](), Counter[str](), list[int]()
     for i, row in enumerate(table.rows):
         value, place = tuple([table.number(i, j) for j in values]), table.places[i]
@@ -575,7 +575,7 @@ def _long(
         arms[name] = None
         found.append(Measurement(place, name, value, "" if item is None else _label(row[item]), several))
         places.append(i)
-    sums = _sums(table, found, [tuple(DATE.sub(r"\1", _label(table.rows[i][j])) for j in days) for i in places], told)
+    sums = _sums(table, found, [[table.rows[i][j] for j in days] for i in places], told)
     left |= {"that sum others up": len(sums)} if sums else {}
     places = [i for i, one in zip(places, found, strict=True) if one.arm not in sums]
     kept, heads = [one for one in found if one.arm not in sums], [head or "the index" for head in table.columns]
@@ -603,12 +603,12 @@ def _sums(table: Table, found: Sequence[Measurement], days: Sequence[Any], told:
     """The names of rows that sum up the others, of a day or of all; one that may do so is refused, where not `told`."""
     names, each = {one.arm for one in found if one.arm.lower() in TOTALS}, dict[str, complex]()
     sums, sizes = Counter[Any](), [one.several.n if one.several else one.value[0] for one in found]
-    for one, size, on in zip(found, sizes, days, strict=True):
+    for one, size, on in zip(found, sizes, map(str, days), strict=True):
         each[one.arm] = each.get(one.arm, 0) + complex(size, (one.several and one.several.successes) or math.nan)
         sums.update({on: size, None: size} if one.arm not in names else {})
     if len(each) < 3:
         return set()
-    every = zip(found, sizes, days, strict=True)
+    every = zip(found, sizes, map(str, days), strict=True)
     off = {one.arm for one, size, on in every if one.arm in names and size not in (sums[on], sums[None])}
     off |= {arm for arm, both in each.items() if not names and 2 * both == sum(each.values())}
     if off and not told:
@@ -707,8 +707,8 @@ def _summary(row: NDArray[np.float64], others: NDArray[np.float64], named: bool)
 
 def _is_days(head: str, cells: Sequence[Any]) -> bool:
     """Whether a column holds days, by its head or by its cells."""
-    there = (str(cell).strip() for cell in cells if not _lacks(cell))
-    return head.lower() in DAYS or bool(DATE.fullmatch(next(there, ""))) and all(map(DATE.fullmatch, there))
+    there = [str(cell).strip() for cell in cells if not _lacks(cell)]
+    return head.lower() in DAYS or bool(there) and all(map(DATE.fullmatch, there))
 
 
 def _lacks(cell: object) -> bool:
