@@ -7,6 +7,7 @@ import json
 import math
 import re
 import zipfile
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,7 +16,7 @@ from unicodedata import normalize
 import numpy as np
 
 from bandit_envs import stopping
-from bandit_envs.instances import MISSING, WORDS, cells_of, number_in
+from bandit_envs.instances import MISSING, NUMBERS, WORDS, cells_of, number_in
 from bandit_envs.kernels import interval, number, require, unzipped, within_ends
 
 from .evaluation.report import p_text
@@ -28,8 +29,9 @@ Logs = Mapping[str, Any] | Sequence[str | Path]
 Ends = tuple[float, float]
 Read = tuple[list["Row"], tuple[str, str, str, str]]
 GRADES = {**WORDS, "p": 0.5, "partial": 0.5, **dict.fromkeys(MISSING, math.nan)}  # P is Inspect's word
-LM_EVAL = re.compile(r"samples_.+_\d{4}-\d\d-\d\dT.+\.jsonl")  # in a folder that is named after the model
-CANDIDATES = {"model", "provider", "candidate", "variant", "system", "prompt"}  # columns: others are no repeats
+LM_EVAL = re.compile(r"samples_(.+)_\d{4}-\d\d-\d\dT.+\.jsonl")  # in a folder that is named after the model
+CANDIDATES = re.compile(r"(model|llm|provider|candidate|variant|system|agent|prompt|config|task)([_ ](name|id))?")
+CLOCK = re.compile(r"[\d\s:TZ.+-]+|[\da-fA-F-]{32,36}")  # numbers, times, or marks of random bits
 
 
 class Row(NamedTuple):
@@ -38,7 +40,7 @@ class Row(NamedTuple):
     item: Any
     scores: Mapping[str, Any]  # by metric; none: an error
     candidate: str = ""
-    mark: str = ""  # of the item's data, the same in all logs
+    mark: str = ""  # lines on the item's data, the same in all logs
     filter: str = ""
     repeat: Any = None  # which one of its item, each once; None: not known
     failed: bool = False  # an error that has a score
@@ -192,10 +194,10 @@ def _scores(
             text = f"{of}: it is there twice with the same {repeats}: two tasks, filters or candidates in one file?"
             raise ValueError(f"{text} Give each a file or a label; or say item= (--item), the field that names an item")
         seen.add((candidate, key, repeat))
-        kind = mark.partition(" ")[0]  # marks of different kinds say nothing of each other
-        other, place = marks.setdefault(f"{kind} {key}", (mark, path)) if mark else (mark, path)
-        if mark != other:
-            raise ValueError(f"{of}: its data are not those of this item in {place}")
+        for line in mark.split("\n") if mark else ():  # those of different kinds say nothing of each other
+            other, place = marks.setdefault(f"{line.partition(' ')[0]} {key}", (line, path))
+            if line != other:
+                raise ValueError(f"{of}: its data are not those of this item in {place}")
         word = str("" if scores.get(metric) is None else scores[metric]).strip().lower()
         with contextlib.suppress(ValueError):
             score = GRADES[word] if word in GRADES else number_in(word)
@@ -246,22 +248,32 @@ def _read(log: Any, item: str | None, value: str | None, filter: str | None, sep
     if item not in heads or value not in heads:
         what = "a table needs the columns of items and scores, item= and value= (--item, --value)"
         raise ValueError(f"{path}: {what}, of {heads[:20]}, got {item!r:.80} and {value!r:.80}")
-    unread, items = [head for head in heads if head not in (item, value)], {str(row[item]) for row in table}
-    for head in {*unread} & CANDIDATES:
-        if len({(str(row[item]), str(row[head])) for row in table}) > len(items):
-            raise ValueError(f"{path} has items with several {head!r}, which are no repeats: give each a file")
+    unread, items = [head for head in heads if head not in (item, value)], dict[str, list[Any]]()
+    for row in table:
+        items.setdefault(str(row[item]), []).append(row)
+    several = [rows for rows in items.values() if len(rows) > 1]
+    for head in unread if several else ():
+        kinds = Counter(tuple(sorted(str(row[head]) for row in rows)) for rows in several)
+        (kind, most), known = kinds.most_common(1)[0], CANDIDATES.fullmatch(head.lower())
+        same = len({*kind}) > 1 and most >= max(3, 0.9 * len(several))  # each item has all of a few cells
+        named = known and any(len({*kind}) > 1 for kind in kinds)
+        if (same or named) and re.split("[_ ]", head.lower())[-1] not in NUMBERS.split():
+            text = f"{path} has items with several {head!r}, which are no repeats: give each a file"
+            raise ValueError(f"{text}; of repeats call the column 'repeat', or leave it out")
     return [Row(row[item], {str(value): row[value]}) for row in table], (str(item), "file", "", ", ".join(unread))
 
 
 def _lm_eval(path: Path, rows: list[dict[str, Any]], item: str | None, value: str | None) -> Read:
     """Samples of lm-evaluation-harness, which has no repeats: what is there twice is another task, or was appended."""
-    model, found = path.resolve().parent.name if LM_EVAL.fullmatch(path.name) else "", list[Row]()
+    named, found = LM_EVAL.fullmatch(path.name), list[Row]()
+    model, task = (path.resolve().parent.name, f"\nlm-task {named[1]}") if named else ("", "")
     for row in rows:
-        numbers = [name for name, x in row.items() if isinstance(x, (int, float)) and name != "doc_id"]
-        hashed, metrics = row.get("doc_hash"), row.get("metrics") or ([value] if value else numbers)
+        numbers = [value] if value else [name for name, x in row.items() if isinstance(x, (int, float))]
+        metrics = row.get("metrics") or [name for name in numbers if name not in ("doc_id", "target")]
         if not isinstance(metrics, list) or not all(isinstance(one, str) for one in metrics):
             raise ValueError(f"metrics are a list of names, got {metrics!r:.80}")
-        mark = _composed(f"hash {hashed}" if hashed else f"lm-target {row['target']}" if "target" in row else "")
+        hashed = row.get("doc_hash")
+        mark = _composed(f"hash {hashed}" if hashed else f"lm-target {_json(row.get('target'))}{task}")
         scores, repeat = {name: row.get(name) for name in metrics}, None if hashed or item else 0
         of = _composed(str(row.get("filter") or ""))
         found.append(Row(row[item or "doc_id"], scores, model, mark, of, repeat, data=hashed))
@@ -273,10 +285,18 @@ def _inspect(samples: Any, head: Mapping[str, Any]) -> Read:
     found, model = list[Row](), str(head["eval"]["model"])
     for row in samples:
         scores = {name: x["value"] for name, x in (row.get("scores") or {}).items() if not row.get("invalidation")}
-        mark = _composed(f"target {_json(row.get('target'))}")
-        data = hash(_json([row.get(name) for name in ("input", "target", "choices", "files", "setup")]))
+        asked = _asked(row.get("input"), row.get("attachments") or {})
+        mark = _composed(f"target {_json(row.get('target'))}\ninput {hash(asked)}")
+        data = hash(_json([asked, *(row.get(name) for name in ("target", "choices", "files", "setup"))]))
         found.append(Row(row["id"], scores, model, mark, "", row.get("epoch"), bool(row.get("error")), data))
     return found, ("id", "eval.model", "epoch", "")
+
+
+def _asked(given: Any, attachments: Mapping[str, str]) -> str:
+    """The input of a sample, without the ids of its messages, and with what is attached."""
+    if isinstance(given, list):
+        given = [{name: one.get(name) for name in ("role", "content")} for one in given]
+    return re.sub(r"attachment://(\w+)", lambda at: _json(attachments.get(at[1], at[0]))[1:-1], _composed(_json(given)))
 
 
 def _promptfoo(rows: list[dict[str, Any]], item: str | None, value: str | None) -> Read:
@@ -287,14 +307,17 @@ def _promptfoo(rows: list[dict[str, Any]], item: str | None, value: str | None) 
     for name, row in zip(names, rows, strict=True):
         case, reason = row.get("testCase") or {}, row.get("failureReason")
         of = [case.get("description"), case.get("vars") or row.get("vars"), case.get("assert")]
-        if item in (fields := {**case, **row}):
-            of, items = [fields[item]], str(item)
+        told = of[1] if isinstance(of[1], dict) else {}
+        still = {name: x for name, x in told.items() if not CLOCK.fullmatch(str(x))}
+        data = _json([of[0], still, of[2]]) if still else None  # a clock or a counter alone tells no items apart
+        if item in (fields := {**told, **case, **row}):
+            of, items, data = [fields[item]], str(item), None
         texts = [x if isinstance(x, str) else _json(x) for x in of if x or x == 0]
         failed = reason == 2 or reason is None and row.get("error") and not row.get("gradingResult")  # no wrong answer
         scores = {"success": row["success"]} if not failed else {}
         scores |= {"score": row.get("score"), **(row.get("namedScores") or {})} if value and not failed else {}
         candidate = name + (f" prompt {row['promptIdx'] + 1}" if many else "")
-        found.append(Row(" ".join(texts), scores, candidate, repeat=row.get("testIdx")))
+        found.append(Row(" ".join(texts), scores, candidate, repeat=row.get("testIdx"), data=data))
     return found, (items, "provider, prompt" if many else "provider", "testIdx", "")
 
 

@@ -24,6 +24,7 @@ class ABTest(TableOptions, Command, of="ab_test", also="measurements"):
     table: Positional[Annotated[str, arg(metavar="TABLE")]]
     rate: Literal["familywise", "fdr"] = "familywise"
     arm: str | None = None
+    value: str | None = None
 
     def run(self) -> None:
         with noted():

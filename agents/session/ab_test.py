@@ -11,7 +11,7 @@ from unicodedata import normalize
 import numpy as np
 
 from bandit_envs import Measurements, measurements
-from bandit_envs.instances import MOVED, Count, uneven
+from bandit_envs.instances import Count, repeated, uneven
 from bandit_envs.kernels import choice, number
 from bandit_envs.stopping import RATES
 
@@ -28,7 +28,7 @@ NOISY = "the spread of its results, or the control's, is not borne out yet: give
 
 def ab_test(
     table: Any,
-    control: str,
+    control: Any,
     *,
     delta: float = 0.05,
     margin: float | None = None,
@@ -46,7 +46,7 @@ def ab_test(
     Args:
         table: of counts, as of `Session.tell_table`: a path or a dataframe with a row for each variant, or for each of
             them and each day: its name, `n`, and `successes`, or `mean` and `sd`. Or of single results.
-        control: the name of the control in it.
+        control: the name of the control in it; a number or a truth value is the name that it writes.
         delta: of the intervals together, and of the error rate of `better`.
         margin, lift, expected: as for `BetterThanControl`.
         rate: "familywise": no variant is wrongly found; "fdr": few of those that are found, on average.
@@ -56,25 +56,31 @@ def ab_test(
 
     Returns:
         The table of `Session.comparison`, and `verdict`, in words. It is "open: .." where the table bears none out, and
-        neither `better` nor `worse` is True: where, by a column of days, the arm's share of traffic beside the control
-        changes (its numbers are NaN then); and, without sigma, where the spread of results that are not 0 or 1 is not
-        borne out, of the arm or the control, with `attrs["approximate"]` True. Borne out it is from 500 results on, if
-        they tell the standard deviation as well as 12 buyers do whose purchases are equal, or if those of all arms
-        agree as near as those of normal results would. `attrs["open"]` has the reasons by name, `attrs["read"]` what
-        was read of the table, `attrs["sigma"]` the standard deviation.
+        neither `better` nor `worse` is True: where, by another column, as of days or countries, the arm's share of
+        traffic beside the control changes (its numbers are NaN then); and, without sigma, where the spread of results
+        that are not 0 or 1 is not borne out, of the arm or the control, with `attrs["approximate"]` True. Borne out it
+        is from 500 results on, if they tell the standard deviation as well as 12 buyers do whose purchases are equal,
+        or if those of all arms agree as near as those of normal results would. `attrs["open"]` has the reasons by name,
+        `attrs["read"]` what was read of the table, `attrs["sigma"]` the standard deviation.
 
     Raises:
         ValueError: for a table that has no such control, or less than two variants, and as `Session.tell_table`.
     """
     found, rate = measurements(table, **columns), choice("rate", rate, RATES)
-    names, control = found.arms, normalize("NFC", control) if isinstance(control, str) else control
-    if control not in names:
+    names, text = found.arms, normalize("NFC", str(control)).strip()  # names of tables are texts, as "0.0" of a column
+    if not (known := [one for one in names if text == one] or [one for one in names if text == one.removesuffix(".0")]):
         raise ValueError(f"control must be one of {', '.join(names)}, got {control!r:.200}")
+    control = known[0]
     if any(len(row.value) > 1 for row in found.rows):
         raise ValueError(f"{found.of}: a result must be one number; guardrails need a session")
     binary = all(set(row.value) <= {0, 1} if row.several is None else row.several.mean is None for row in found.rows)
     if sigma is not None and binary:
         raise ValueError(f"sigma is of results that are not 0 or 1, got sigma={sigma!r:.200} and counts of successes")
+    if binary and margin is not None and not -1 < number("margin", margin) < 1:
+        raise ValueError(f"margin is a difference of rates, above -1 and below 1, as 0.01, got {margin!r:.200}")
+    for head in repeated(found):
+        text = f"{found.of}: several rows of an arm have the same {head!r}: results of one person are not independent"
+        warnings.warn(f"{text}: one result of each, or a table of people, is what the promise is of", stacklevel=2)
     counts, errors = _summed(found, binary)
     noisy = [] if binary or sigma is not None else _not_borne_out(counts, errors)
     if not binary and sigma is None:
@@ -90,7 +96,7 @@ def ab_test(
         session.tell_all(counts.items())
         compared = session.comparison(rate)
     moved = uneven(found, control)
-    why = dict.fromkeys(names if control in noisy else noisy, NOISY) | dict.fromkeys(moved, MOVED)
+    why = dict.fromkeys(names if control in noisy else noisy, NOISY) | moved
     why.pop(control, None)
     there = compared["name"].isin(list(why))
     compared.loc[there, ["better", "worse"]] = False

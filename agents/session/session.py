@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandit_envs import Task, measurements
-from bandit_envs.instances import MOVED, Count, Measurements, uneven, within
+from bandit_envs.instances import Count, Measurements, uneven, within
 from bandit_envs.kernels import choice, flag, integer, number, orders, root_key
 from bandit_envs.stopping import RATES
 
@@ -269,15 +269,16 @@ class Session:
         if columns.get("item") is not None and not self.task.items:
             text = f"{found.of}: the column {columns['item']!r:.80} is ignored: there are neither items nor blocks"
             warnings.warn(text, UserWarning, stacklevel=2)
-        if found.day is not None and any(one.several for one in found.rows):
-            text = f"{found.of}: the column {found.day!r} is ignored: counts come in the order of the rows"
+        if found.days and any(one.several for one in found.rows):
+            text = f"{found.of}: the column {found.days[0]!r} is ignored: counts come in the order of the rows"
             warnings.warn(text, UserWarning, stacklevel=2)
         control, local = self._look(lambda state: state.control_arm), self.task.make_problem().local
         compared = bool(found.arms) and not (self.task.items or local)
         first = self.names[control] if control is not None else found.arms[0] if compared else ""
-        if moved := uneven(found, first):
-            alike = f"where all days are alike, leave the column {found.day!r} out"
-            raise ValueError(f"{found.of}: of {', '.join(moved):.200} {MOVED}; {alike}")
+        for name, why in uneven(found, first).items():
+            if control is not None or any(repr(day) in why for day in found.days):
+                text = "where means are alike in all its cells, leave the column out"
+                raise ValueError(f"{found.of}: of {name} {why}; {text}")
         found = within(found, self.task.ranges or limits_of(self.task))
         rows = list[tuple[str, Any, Any, Any]]()
         for one in found.rows:

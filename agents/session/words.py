@@ -67,7 +67,7 @@ def _nouns(session: Session, noun: str) -> tuple[str, str]:
 def against(found: Any) -> tuple[str, dict[str, tuple[str, str, str, str]], str]:
     """What a table of `Session.comparison` says: "lift" or "difference", the cells of each arm, and a sentence.
 
-    The cells are the lift or difference, its interval, p of the verdict (else of "not better"), and the verdict.
+    The cells are the lift or difference, its interval, p of "not better", or "not beyond" a margin, and the verdict.
     """
     shares, attrs, unsaid = bool(found["lift"].notna().any()), found.attrs, found.attrs.get("open", {})
     what, low, high = ("lift", "lift_low", "lift_high") if shares else ("difference", "low", "high")
@@ -77,7 +77,7 @@ def against(found: Any) -> tuple[str, dict[str, tuple[str, str, str, str]], str]
 
     rows, over = dict[str, tuple[str, str, str, str]](), "better" if not attrs["by"] else f"beyond {attrs['by']}"
     for row in found.to_dict("records"):
-        p, under = row["p_worse" if row["worse"] else "p"], f"not {over}" if attrs["by"] else "worse"
+        p, under = row["p"], f"{f'not {over}' if attrs['by'] else 'worse'} (p {row['p_worse']:.2g})"
         said = "control" if row["name"] == attrs["control"] else over * row["better"] or under * row["worse"]
         said = f"open: {unsaid[row['name']]}" if row["name"] in unsaid else said
         ends = "-" if row[what] != row[what] else f"{shown(row[low])} .. {shown(row[high])}"

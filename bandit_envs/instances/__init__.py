@@ -24,7 +24,7 @@ from .prompts import PromptSelection, ScoreTables
 from .registry import Registry, names_alone
 from .tables import (
     MISSING,
-    MOVED,
+    NUMBERS,
     SAID,
     TRUE,
     WORDS,
@@ -35,6 +35,7 @@ from .tables import (
     cells_of,
     measurements,
     number_in,
+    repeated,
     rows_of,
     uneven,
     weighted,
@@ -44,8 +45,8 @@ from .tables import (
 __all__ = [
     "ABTests", "Count", "Happening",
     "Arms", "Bernoulli", "Captions", "Categorical", "DISTRIBUTIONS", "Gaussian", "INSTANCES", "Instance", "Measurement",
-    "MISSING", "Measurements", "MOVED", "Polyhedra", "Pools", "PromptSelection", "Registry", "Resampled", "Sampler",
+    "MISSING", "Measurements", "NUMBERS", "Polyhedra", "Pools", "PromptSelection", "Registry", "Resampled", "Sampler",
     "SAID", "ScoreTables", "Shared", "TRUE", "Tabulated", "Uniform", "Varied", "WORDS", "captions", "cells_of",
     "ends_of", "from_table", "measurements", "names_alone", "number_in", "register_distribution", "register_instance",
-    "rows_of", "uneven", "weighted", "within",
+    "repeated", "rows_of", "uneven", "weighted", "within",
 ]  # fmt: skip

@@ -17,7 +17,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 from unicodedata import normalize
@@ -26,12 +26,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.checks import LARGEST, choice, flag, integer, interval, number, require, within_ends
-from .files import Rows, is_empty, plate_rows, plates_in, rows_of_file
+from .files import FIRST, Rows, is_empty, plate_rows, plates_in, rows_of_file
 
 SAID = logging.getLogger("bandit_envs.tables")  # what was read of each table, as the command line shows it
 PARQUET = (".parquet", ".pq")
 MISSING = ("", "na", "n/a", "nan", "none", "null")  # cells that are empty, whatever their case
-MOVED = "shares of traffic change by day, pooled rates are not comparable"
+MOVED = "shares of traffic change by {}, pooled rates are not comparable"
 UNNAMED = ("", "n/a", "nan", "nat", "null", "<na>")  # no names; "none" and "NA" are some, as those of a control
 TRUTHS = {"true": 1.0, "false": 0.0}  # as frames of right and wrong are written
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
@@ -50,12 +50,19 @@ PEOPLE = "n count trials visitors users people persons participants patients sub
 SUCCESSES = "successes conversions converted retained buyers"
 COUNTS = {"n": PEOPLE.split(), "successes": SUCCESSES.split(), "mean": ["mean"], "sd": ["sd", "std"]}
 VARIANTS, DAYS = ("variant", "version", "group"), ("day", "date", "week", "month", "datetime", "timestamp")
+WEIGHTS = ("freq", "frequency", "size", "weight", "weights", "cases", "obs")  # they may be n of values 0 and 1
+DATE = re.compile(r"(\d{4}([-/])\d\d?\2\d\d?|\d\d?([./])\d\d?\3\d{2,4})([ T].*)?")  # with the time, or not
+PERSON = re.compile(r"(?i:(.*[_ ])?u?u?id|user|visitor|person|participant|patient|customer|player)|.*[a-z]I[dD]")
+SINGLE, FEW, MOST = 10, 24, 400  # rows of 0 and 1 that are results; cells of amounts, and others, that part the rows
 INDEXES = ("", ITEM, "id", "index", "example", "question")  # heads of a first column that holds names of rows
 # Heads of columns that are hardly arms, but what numbers the rows, or sums them up.
-NO_ARMS = (
-    "seed fold run rep repeat replicate epoch trial step iteration round row # no no. nr time n count total sum sd std"
-)
-TOTALS = ("total", "sum", "all", "overall", "grand total")  # names of a row that sums the others up
+NUMBERS = "seed fold run rep repeat replicate epoch trial step steps iter iteration round row no no. nr time sample"
+SUMS = "total sum sd std var variance mean average avg median min max gesamt summe mittelwert durchschnitt"
+OTHERS = "# n count size best elapsed batch year quarter weekday hour subject participant"
+COUNTING = {*NUMBERS.split(), "id"}
+NO_ARMS = {*COUNTING, *SUMS.split(), *OTHERS.split(), *DAYS, *INDEXES, "total score"}
+TOTALS = {*SUMS.split(), "all", "overall", "grand total", "mean±sd"}  # names of a row that sums the others up
+COMPARED = {"model", "candidate", "system", "method", "algorithm", "agent", "llm", "treatment"}  # heads of their names
 MIDNIGHT = re.compile(r"(\d{4}-\d\d-\d\d)[ T]00:00:00(\.0+)?")  # a day, as spreadsheets and frames write it
 
 AS_WIDE = (
@@ -99,7 +106,6 @@ class Measurement(NamedTuple):
     value: tuple[float, ...]  # one number for each dimension
     item: str = ""  # of a wide table the name of its row, or its number from 0; of a long one, what its column says
     several: Count | None = None  # of a table of counts, whose values are empty
-    day: str = ""  # what a column of days says
 
 
 class Happening(NamedTuple):
@@ -121,7 +127,8 @@ class Measurements:
         rows: the measurements, in the order of the table.
         items: of a wide table, the names of all its rows.
         events: of a session's history, all its rows.
-        day: the head of a column of days, of which nothing but shares of traffic is made.
+        rest: of a long table, the other columns, of which nothing but shares of traffic is made, a cell for each row.
+        days: those of them that hold days.
         read: in a line, what the columns were taken for, how many rows and arms there are, and what was left out.
     """
 
@@ -130,7 +137,8 @@ class Measurements:
     rows: list[Measurement]
     items: tuple[str, ...] = ()
     events: tuple[Happening, ...] = ()
-    day: str | None = None
+    rest: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    days: Sequence[str] = ()
     read: str = ""
 
 
@@ -258,8 +266,8 @@ def measurements(
         index: of a wide table, the column, by its name or its number from 0, that holds names of rows. None: the first
             one where it has no name, as pandas writes the index of a table, or is called "id", "index", "item",
             "example" or "question", or the index of a frame; else there is none.
-        wide: whether the table has a column for each arm. None: by the names of its columns, as above; a first column
-            that counts the rows, and heads such as "seed", "fold" or "total", are then refused.
+        wide: whether the table has a column for each arm. None: by the names of its columns, as above; columns
+            that count the rows, or sum others up, and heads such as "seed" or "total", are then refused.
         item: of a long table, the column that names the row which arms share. None: "item", where there is one.
         sep: of a CSV file, the character between cells. None: the one of comma, semicolon and tab that parts all lines
             alike.
@@ -271,7 +279,7 @@ def measurements(
         n: of a table of counts, the column of how many measurements a row is. None: "n", "visitors", "users" and the
             like, where there is no "value". With n= and a column of values 0 and 1, each stands for n measurements.
         successes: the column of how many of them were 1. None: "successes", "conversions" and the like, all of which
-            count a person once, or else "mean" and "sd".
+            count a person once, or else "mean" and "sd". Many rows of 0 and 1, without `n`, are single values.
 
     Raises:
         ValueError: naming the row and the column of a cell that is no finite number, and columns that are not there;
@@ -296,21 +304,24 @@ def measurements(
         raise ValueError(f"{of}; got some of both, index={index!r} and wide={wide}")
     if wide or index is not None:
         return _said(_wide(read, index, bool(wide)))
-    export, told = set(heads) >= EXPORT, {"n": n, "successes": successes}
+    export = set(heads) >= EXPORT
     values = [VALUE] if VALUE in heads else [f"{VALUE}_{d}" for d in range(len(heads)) if f"{VALUE}_{d}" in heads]
     values = values if value is None else [value] if isinstance(value, str) else list(value)
     given = arm is not None
+    if not values and (single := _single(read, n, successes)):
+        values, value, successes = single, single, None
     arm = _arm_in(read, values, n) if arm is None else arm
     counts = {}
     if arm is not None and (value is None or n or successes):
-        counts = _counts_in(read, told, values, export, arm)
+        counts = _counts_in(read, {"n": n, "successes": successes}, values, export, arm)
     if wide is None and not named and not counts and (arm is None) == bool(values):
         there, lacks = (values[0], "name or arm") if arm is None else (arm, VALUE)
         raise ValueError(
             f"{read.of} may be long or wide: it has a column {there!r}, but none called {lacks}. With a measurement in "
             "each row, name its columns by arm= and value=; with a column for each arm, say wide=True, or name the "
             "column that holds names of rows by index= (of an instance, \"table(path='FILE', wide=True)\"); with "
-            f"counts, say n= (--n) and successes= (--successes), of {[one for one in heads if one != there][:10]}"
+            f"counts, say n= (--n) and successes= (--successes), of {[one for one in heads if one != there][:10]}; a "
+            "table with an arm in each row is to be transposed"
         )
     if wide is None and not named and not counts and (arm is None or not values):
         return _said(_wide(read, index, False))
@@ -344,7 +355,7 @@ def _arm_in(read: Table, values: Sequence[str], n: str | None) -> str | None:
     arms, variants = [one for one in ARMS if one in heads][:1], _heads(read, VARIANTS)
     if len(found := arms + variants if counted or not arms else arms) > 1:
         raise ValueError(f"{read.of}: names of arms may stand in any of the columns {found}: say arm= (--arm)")
-    if found and (values or counted or found[0] not in heads[: read.levels]):
+    if found:
         return found[0]
     if not counted or values:
         return None
@@ -353,6 +364,24 @@ def _arm_in(read: Table, values: Sequence[str], n: str | None) -> str | None:
     raise ValueError(
         f"{read.of} has counts in {counted[:2]}: say where names of arms are, by arm= (--arm), or wide=True"
     )
+
+
+def _ones(read: Table, head: str) -> bool:
+    """Whether a column holds nothing but 0 and 1, or words for them."""
+    return {str(row[read.column(head)]).strip().lower() for row in read.rows} <= {*BINARY, *MISSING}
+
+
+def _single(read: Table, n: str | None, successes: str | None) -> list[str]:
+    """The column of successes where each row is a single result; ids beside it, that are no counts, are refused."""
+    heads, people = [successes] if successes else _heads(read, COUNTS["successes"]), _heads(read, COUNTS["n"])
+    if len(heads) != 1 or len(read.rows) < SINGLE or not _ones(read, heads[0]):
+        return []
+    rare = len({str(row[read.column(heads[0])]) for row in read.rows}) > 1
+    for head in [n] if n else people:
+        if rare and len({str(row[read.column(head)]) for row in read.rows}) >= SINGLE:
+            how = f"of single results say value={heads[0]!r} (--value); counts are to be added up for each arm before"
+            raise ValueError(f"{read.of}: {head!r}, beside 0 and 1 in {heads[0]!r}, holds ids or counts: {how}")
+    return [] if n or people else heads
 
 
 def _counts_in(
@@ -370,8 +399,8 @@ def _counts_in(
     if export:
         return found if complete else {}
     if values and not given:
-        if "n" in found:
-            n = read.columns[found["n"]]
+        many = [read.columns[found["n"]]] if "n" in found else _heads(read, WEIGHTS) if _ones(read, values[0]) else []
+        for n in many:
             how = f"if each value stands for so many, say n={n!r} (--n {n}); if not, value={values[0]!r} (--value)"
             raise ValueError(f"{of} has a column {n!r} beside {values[0]!r}: {how}")
         return {}
@@ -396,31 +425,53 @@ def rows_of(table: Measurements) -> list[NDArray[np.float64]]:
     return [np.array(values if len(values[0]) > 1 else [x for (x,) in values]) for values in found.values()]
 
 
-def uneven(table: Measurements, control: str) -> list[str]:
-    """The arms whose share of the traffic, beside the control's, changes by day; none without a column of days.
+def uneven(table: Measurements, control: str) -> dict[str, str]:
+    """The arms whose share of the traffic, beside the control's, changes between cells of another column, and why.
 
-    By a chi-squared test at 1e-4 for each arm, of days together that have some results of both. The rates of all days
-    together are not comparable then: an arm has more of them on better days.
+    By a chi-squared test at 1e-4 for each, of cells together that have some results of both: an arm with more of them
+    on better days, or in better countries, has a better mean. A column that holds no days counts if most results have
+    a cell of several arms, and if the cells do not tell the results.
     """
-    sizes, found = Counter[tuple[str, str]](), list[str]()
-    for one in table.rows:
-        sizes[one.day, one.arm] += one.several.n if one.several else 1
-    days = sorted({day for day, _ in sizes})
-    for name in table.arms if control in table.arms and len(days) > 1 else ():
-        pair, parts = np.array([[sizes[day, arm] for arm in (control, name)] for day in days]), [np.zeros(2)]
-        share = pair.sum(axis=0) / max(pair.sum(), 1)
-        for row in pair:
-            parts[-1] = parts[-1] + row
-            if parts[-1].sum() * share.min() >= 5:
-                parts.append(np.zeros(2))
-        rest = parts.pop()
-        if name != control and len(parts) > 1:
-            seen = np.array([*parts[:-1], parts[-1] + rest])
-            wanted, free = seen.sum(axis=1, keepdims=True) * share, len(parts) - 1
-            off = ((seen - wanted) ** 2 / wanted).sum() / free
-            if np.cbrt(off) > 1 - 2 / (9 * free) + 3.72 * math.sqrt(2 / (9 * free)):  # Wilson & Hilferty 1931
-                found.append(name)
-    return found
+    arms, by = {name: k for k, name in enumerate(table.arms)}, dict[str, list[str]]()
+    for head, cells in table.rest.items() if control in arms else ():
+        labels = [DATE.sub(r"\1", str(cell)) if head in table.days else str(cell) for cell in cells]
+        places = {label: i for i, label in enumerate(sorted({*labels}))}
+        amounts = len(places) > FEW and any("." in one and NUMBER.fullmatch(one) for one in places)
+        told = len({(label, *one[2::2]) for label, one in zip(labels, table.rows, strict=True)}) == len(places)
+        if head not in table.days and (len(places) > MOST or amounts or told):
+            continue
+        sizes = np.zeros((len(places), len(arms)))
+        of = [places[label] for label in labels], [arms[one.arm] for one in table.rows]
+        np.add.at(sizes, of, [one.several.n if one.several else 1 for one in table.rows])
+        there = sizes > 0
+        most = head in table.days or 2 * sizes[there.sum(axis=1) > 1].sum() > sizes.sum()
+        for name, k in arms.items() if most else ():
+            if name != control and _moves(sizes[:, [arms[control], k]]):
+                gone = int((there[:, arms[control]] & ~there[:, k]).sum()) if head in table.days else 0
+                how = f" (dropped, or begun later: no result on {gone} of {len(places)} days)" * (gone > 0)
+                by.setdefault(name, []).append(f"{head!r}{how}")
+    results, how = {*map(repr, {*table.rest} - {*table.days})}, "; leave out columns of results"
+    return {name: MOVED.format(", ".join(one)) + how * bool(results & {*one}) for name, one in by.items()}
+
+
+def _moves(sizes: NDArray[np.float64]) -> bool:
+    """Whether the share of the second of two arms differs between rows."""
+    part, parts, share = np.zeros(2), list[NDArray[np.float64]](), sizes.sum(axis=0) / max(sizes.sum(), 1)
+    for row in sizes:
+        part = part + row
+        if part.sum() * share.min() >= 5:
+            parts, part = [*parts, part], np.zeros(2)
+    seen = np.array([*parts[:-1], *(last + part for last in parts[-1:])]).reshape(-1, 2)
+    wanted, free = seen.sum(axis=1, keepdims=True) * share, max(len(parts) - 1, 1)
+    off = ((seen - wanted) ** 2 / wanted).sum() / free
+    return bool(np.cbrt(off) > 1 - 2 / (9 * free) + 3.72 * math.sqrt(2 / (9 * free)))  # Wilson & Hilferty 1931
+
+
+def repeated(table: Measurements) -> list[str]:
+    """The columns of people of whom an arm has several single results."""
+    arms = [one.arm for one in table.rows if one.several is None]
+    ids = {head: [*map(str, cells)] for head, cells in table.rest.items() if PERSON.fullmatch(head)}
+    return [head for head, one in ids.items() if len({*one}) > FEW and len({*zip(one, arms, strict=False)}) < len(arms)]
 
 
 def within(table: Measurements, ends: Any) -> Measurements:
@@ -474,7 +525,8 @@ def shared_scores(found: Measurements, missing: float | Sequence[float] | None =
             raise ValueError(f"{found.of}, {one.place}: a shared row has one score for each arm, got {one.value}")
         cell = items[one.item], arms[one.arm]
         if not np.isnan(scores[cell]).all():
-            raise ValueError(f"{found.of}, {one.place}: the arm {one.arm!r} has a score of {one.item!r} already")
+            twice = f"the arm {one.arm!r} has a score of {one.item!r} already: average repeats before"
+            raise ValueError(f"{found.of}, {one.place}: {twice}")
         scores[cell] = one.value
     gaps = np.isnan(scores[..., 0])
     lacking = sorted((-share, k) for k, share in enumerate(gaps.mean(axis=0)) if share)
@@ -502,9 +554,9 @@ def _long(
 ) -> Measurements:
     undone = table.columns.index(UNDONE) if UNDONE in table.columns else None
     used = [arm, *values, *counts.values(), *(j for j in (item, undone) if j is not None)]
-    day = next((head for head in _heads(table, DAYS) if table.columns.index(head) not in used), None)
-    by_day = None if day is None else table.column(day)
-    found, arms, left = list[Measurement](), dict[str, None](), Counter[str]()
+    others = [j for j in range(len(table.columns)) if j not in used]
+    days = [j for j in others if _is_days(table.columns[j], [row[j] for row in table.rows[:FIRST]])]
+    found, arms, left, places = list[Measurement](), dict[str, None](), Counter[str](), list[int]()
     for i, row in enumerate(table.rows):
         value, place = tuple([table.number(i, j) for j in values]), table.places[i]
         several = table.counted(i, counts) if counts else None
@@ -524,21 +576,24 @@ def _long(
         if not name and not set(table.columns) >= EXPORT:
             raise ValueError(f"{table.of}, {place}, column {table.columns[arm]!r:.80}: the name of the arm is missing")
         arms[name] = None
-        on = "" if by_day is None else re.sub(r"^(\d{4}-\d\d-\d\d)[ T].*", r"\1", _label(row[by_day]))
-        found.append(Measurement(place, name, value, "" if item is None else _label(row[item]), several, on))
-    sums = _sums(table, found, told)
+        found.append(Measurement(place, name, value, "" if item is None else _label(row[item]), several))
+        places.append(i)
+    sums = _sums(table, found, [[table.rows[i][j] for j in days] for i in places], told)
     left |= {"that sum others up": len(sums)} if sums else {}
-    kept, heads = [one for one in found if one.arm not in sums], table.columns
+    places = [i for i, one in zip(places, found, strict=True) if one.arm not in sums]
+    kept, heads = [one for one in found if one.arm not in sums], [head or "the index" for head in table.columns]
     arms = {name: None for name in arms if name not in sums}
     parts = {"names": [arm], "values": values, **{name: [j] for name, j in counts.items()}}
-    parts |= {"items": [] if item is None else [item], "days": [] if by_day is None else [by_day]}
-    said = [f"{what} in {', '.join(repr(heads[j]) for j in there)}" for what, there in parts.items() if there]
-    rest = [repr(one) for j, one in enumerate(heads) if j not in (*used, by_day) and (one or j >= table.levels)]
+    parts |= {"items": [] if item is None else [item], "days": days}
+    said = [f"{what} in {', '.join(repr(heads[j]) for j in js)}" for what, js in parts.items() if js]
+    rest = [repr(heads[j]) for j in others if j not in days and (table.columns[j] or j >= table.levels)]
     each = Counter((one.arm, one.item) for one in kept).values()
     times = f"{min(each)} to {max(each)}" if each and min(each) < max(each) else f"{max(each, default=0)}"
     many = f"{len(kept)} rows, {len(arms)} arms, {times} of each{' on an item' * (item is not None)}"
     lacking = [f"{count} rows {why}" for why, count in left.items()] + [f"columns {', '.join(rest):.200}"] * bool(rest)
-    return Measurements(table.of, [*arms], kept, day=day, read=_line(table, said, many, lacking))
+    cells = {heads[j]: [table.rows[i][j] for i in places] for j in others if table.columns[j] or j in days}
+    line, by_day = _line(table, said, many, lacking), [heads[j] for j in days]
+    return Measurements(table.of, [*arms], kept, rest=cells, days=by_day, read=line)
 
 
 def _line(table: Table, said: Sequence[str], many: str, left: Sequence[str]) -> str:
@@ -547,17 +602,20 @@ def _line(table: Table, said: Sequence[str], many: str, left: Sequence[str]) -> 
     return f"{table.of}: {', '.join(said)}; {many}" + f"; left out: {lost}" * bool(lost)
 
 
-def _sums(table: Table, found: Sequence[Measurement], told: bool) -> set[str]:
+def _sums(table: Table, found: Sequence[Measurement], days: Sequence[Any], told: bool) -> set[str]:
     """The names of rows that sum up the others, of a day or of all; one that may do so is refused, where not `told`."""
-    names = {one.arm for one in found if one.arm.lower() in TOTALS}
-    if not names or len({one.arm for one in found}) < 3:
+    names, each = {one.arm for one in found if one.arm.lower() in TOTALS}, dict[str, complex]()
+    sums, sizes = Counter[Any](), [one.several.n if one.several else one.value[0] for one in found]
+    for one, size, on in zip(found, sizes, map(str, days), strict=True):
+        each[one.arm] = each.get(one.arm, 0) + complex(size, (one.several and one.several.successes) or math.nan)
+        sums.update({on: size, None: size} if one.arm not in names else {})
+    if len(each) < 3:
         return set()
-    sums, sizes = Counter[str | None](), [(one, one.several.n if one.several else one.value[0]) for one in found]
-    for one, size in sizes:
-        sums.update({one.day: size, None: size} if one.arm not in names else {})
-    off = {one.arm for one, size in sizes if one.arm in names and size not in (sums[one.day], sums[None])}
+    every = zip(found, sizes, map(str, days), strict=True)
+    off = {one.arm for one, size, on in every if one.arm in names and size not in (sums[on], sums[None])}
+    off |= {arm for arm, both in each.items() if not names and 2 * both == sum(each.values())}
     if off and not told:
-        text = "may sum up the others, and does not: leave it out, or, if it is an arm, say arm= (--arm)"
+        text = "may sum up the others: leave it out, or, if it is an arm, say arm= (--arm)"
         raise ValueError(f"{table.of}: the row {min(off)!r} {text}")
     return names - off
 
@@ -583,14 +641,6 @@ def _wide(table: Table, index: str | int | None, told: bool) -> Measurements:
     named = [*range(levels)] if index is None else [index]
     arms = [j for j in range(levels, len(heads)) if j not in named]
     names = [heads[j] for j in arms]
-    odd = [one for one in names if one.lower() in (*NO_ARMS.split(), *INDEXES)]
-    first, N = [str(row[arms[0]]).strip().removesuffix(".0") for row in table.rows if arms], len(table.rows)
-    if N > 2 and not named and first in (list(map(str, range(N))), list(map(str, range(1, N + 1)))):
-        odd += names[:1]
-    if odd and not told:
-        text = "may number the rows, or sum them up: name a column of names of rows by index=, or say wide=True, if all"
-        more = "columns are arms (of an instance, \"table(path='FILE', wide=True)\")"
-        raise ValueError(f"{table.of}: the column {odd[0]!r} {text} {more}")
     if twice := sorted({one for one in names if names.count(one) > 1}):
         raise ValueError(f"{table.of} has columns of the same name: {twice[:5]}")
     items = [" ".join(_label(row[j]) for j in named) if named else str(i) for i, row in enumerate(table.rows)]
@@ -599,29 +649,72 @@ def _wide(table: Table, index: str | int | None, told: bool) -> Measurements:
         table = table._replace(places=of_rows)
     table = table.settled(arms)
     try:
-        found = [
-            Measurement(f"{table.places[i]}, column {heads[j]!r:.80}", heads[j], (value,), items[i])
-            for i in range(len(table.rows))
-            for j in arms
-            if not math.isnan(value := table.number(i, j))
-        ]
+        x = np.array([[table.number(i, j) for j in arms] for i in range(len(items))]).reshape(len(items), len(arms))
     except _NoNumberError as error:
         raise ValueError(f"{error}. {AS_WIDE}") from None
-    for name in (one for one in dict.fromkeys(items) if named and one.lower() in TOTALS):
-        rest = {arm: sum(one.value[0] for one in found if one.arm == arm and one.item != name) for arm in names}
-        if all(math.isclose(one.value[0], rest[one.arm], rel_tol=1e-9) for one in found if one.item == name):
-            found, items = [one for one in found if one.item != name], [one for one in items if one != name]
-            table = table._replace(left=", ".join(filter(None, [table.left, f"the row {name!r}, the sum of others"])))
+    told |= names == [f"arm {j}" for j in range(len(names))]  # an array
+    truths = len(names) > 1 and min(map(len, names)) > 1 and {WORDS.get(one.lower()) for one in names} == {0.0, 1.0}
+    odd = [one for one in names if one.lower() in NO_ARMS or re.split("[_ ]", one.lower())[-1] in COUNTING]
+    odd = [one for one in heads[:levels] if one.lower() in COMPARED] or odd or names[:1] * truths
+    if not told and (odd := odd or [names[k] for k in _dependent(x)]):
+        text = "may number the rows, sum them up, or name what is compared: name a column of names of rows by index=,"
+        text += " transpose a table with an arm in each row, or say wide=True, if all columns are arms (of an instance,"
+        raise ValueError(f"{table.of}: the column {odd[0]!r} {text} \"table(path='FILE', wide=True)\")")
+    totals = {i for i, one in enumerate(items) if named and one.lower() in TOTALS}
+    tried = totals | ({len(items) - 1} - {-1} if not told else set[int]())
+    sums = {i: _summary(x[i], np.delete(x, [*totals | {i}], axis=0), i in totals) for i in sorted(tried)}
+    if not told and (other := [items[i] for i in totals if not sums[i]]):
+        raise ValueError(f"{table.of}: the row {other[0]!r} may sum up the others: leave it out, or say wide=True")
+    kept = [i for i in range(len(items)) if not sums.get(i)]
+    found = [
+        Measurement(f"{table.places[i]}, column {one!r:.80}", one, (float(x[i, k]),), items[i])
+        for i in kept
+        for k, one in enumerate(names)
+        if not math.isnan(x[i, k])
+    ]
+    lost = [f"the row {items[i]!r}, the {what} of others" for i, what in sums.items() if what]
+    items = [items[i] for i in kept]
     said = ["a column for each arm", *(f"names of rows in {heads[j]!r}" for j in named)]
     gaps = len(items) * len(names) - len(found)
-    lost = [f"{gaps} empty cells"] * (gaps > 0) + [f"the index {heads[j]!r}" for j in range(levels) if j not in named]
+    lost += [f"{gaps} empty cells"] * (gaps > 0) + [f"the index {heads[j]!r}" for j in range(levels) if j not in named]
     line = _line(table, said, f"{len(items)} rows, {len(names)} arms", lost)
     return Measurements(table.of, names, found, tuple(items), read=line)
 
 
+def _dependent(x: NDArray[np.float64]) -> list[int]:
+    """The columns that count by a constant step, or that the others give, beyond chance: their sum, mean, or an end."""
+    x = x[:1000]
+    steps, full = np.diff(x, axis=0), x[~np.isnan(x).any(axis=1)]
+    counts = (len(x) > 2) & np.isin(x[:1], (0, 1)) & (steps[:1] == 1) | (len(x) >= 5) & (steps[:1] != 0)
+    odd = np.isclose(steps, steps[:1], rtol=1e-6).all(axis=0) & counts.any(axis=0)
+    if min(len(full) - 4, x.shape[1] - 2) > 0:
+        ends, total = np.sort(full, axis=1), full.sum(axis=1, keepdims=True) - full
+        low, high = (np.where(full == ends[:, [i]], ends[:, [k]], ends[:, [i]]) for i, k in ((0, 1), (-1, -2)))
+        kinds = np.array([len(np.unique(column)) for column in full.T])
+        near = 0.01 * np.minimum(np.ptp(full, axis=0), (ends[:, -1] - ends[:, 0]).max())
+        for other, least in ((total, 3), (total / (x.shape[1] - 1), 3), (low, 8), (high, 8)):
+            odd |= (abs(full - other) <= near).all(axis=0) & (kinds >= least)
+    return np.flatnonzero(odd).tolist()
+
+
+def _summary(row: NDArray[np.float64], others: NDArray[np.float64], named: bool) -> str:
+    """Whether a row is the "sum" or the "mean" of others, beyond chance where it is not `named` so."""
+    found, sums = ~np.isnan(row), np.nansum(others, axis=0)
+    means = sums / np.maximum((~np.isnan(others)).sum(axis=0), 1)
+    sure = named or min(len(others) - 2, len(row) - 1) > 0 and bool((others != row).all())
+    kinds = {"sum": sums, "mean": means} if sure and found.any() and len(others) else {}
+    return next((what for what, x in kinds.items() if np.isclose(row, x, rtol=1e-9, atol=0)[found].all()), "")
+
+
+def _is_days(head: str, cells: Sequence[Any]) -> bool:
+    """Whether a column holds days, by its head or by its cells."""
+    there = [str(cell).strip() for cell in cells if not _lacks(cell)]
+    return head.lower() in DAYS or bool(there) and all(map(DATE.fullmatch, there))
+
+
 def _lacks(cell: object) -> bool:
     """Whether a cell holds no name."""
-    return cell is None or cell != cell or str(cell).strip().lower() in UNNAMED
+    return cell is None or str(cell).strip().lower() in UNNAMED
 
 
 def _text(cell: object) -> str:

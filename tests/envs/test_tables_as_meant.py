@@ -23,6 +23,9 @@ openpyxl: Any = pytest.importorskip("openpyxl")
 FREQUENCIES = pd.DataFrame({"name": list("aabb"), "value": [1, 0, 1, 0], "n": [250, 750, 750, 250]})
 RAW = pd.DataFrame({"variant": list("AABB") * 50, "x": np.arange(200) % 3, "won": np.arange(200) % 2})
 
+WIDE = pd.DataFrame(np.random.default_rng(0).random((12, 3)), columns=["a", "b", "c"])
+SUMMED = pd.DataFrame({"variant": ["A", "B", "Alles"], "n": [5, 6, 11], "successes": [1, 2, 3]})
+
 
 def counts(**columns: Any) -> pd.DataFrame:
     return pd.DataFrame({"variant": ["A", "B"], **columns})
@@ -56,7 +59,21 @@ REFUSED: dict[str, tuple[pd.DataFrame, dict[str, Any], list[object]]] = {
     "counts 0, 1, 2": (pd.DataFrame({"x": [0, 1, 2], "a": [0.1, 0.5, 0.2], "b": [1, 0, 0]}), {}, ["'x'", "index="]),
 } | {
     head: (pd.DataFrame({head: [3, 1, 2], "a": [0.1, 0.5, 0.2]}), {}, [f"'{head}'", "index=", "wide=True"])
-    for head in ("seed", "fold", "run", "rep", "Epoch", "trial", "#", "time", "total")
+    for head in ("seed", "fold", "run", "rep", "Epoch", "trial", "#", "time", "total", "best", "Average", "run_id")
+} | {
+    f"{head} of others": (WIDE.assign(x=found), {}, ["'x'", "wide=True"])
+    for head, found in {"sum": WIDE.sum(axis=1), "mean": WIDE.mean(axis=1).round(2), "max": WIDE.max(axis=1)}.items()
+} | {
+    "a constant step": (WIDE.assign(x=np.arange(12) * -2.5 + 7), {}, ["'x'", "wide=True"]),
+    "weights": (FREQUENCIES.rename(columns={"n": "Weight"}), {}, ["n='Weight'", "value='value'"]),
+    "ids of users": (RAW.assign(users=np.arange(200) + 7, converted=RAW["won"]), {}, ["'users'", "value='converted'"]),
+    "ids named": (RAW.assign(id=np.arange(200) // 9), {"n": "id", "successes": "won"}, ["'id'", "value='won'"]),
+    "models in rows": (WIDE.head(3).set_axis(list("xyz")).rename_axis("model"), {}, ["index="]),
+    "arms in rows": (WIDE.head(3).set_axis(list("xyz")).rename_axis("arm"), {}, ["'arm'", "transposed", "wide=True"]),
+    "statistics": (RAW.groupby("variant")["x"].agg(["mean", "var"]), {}, ["'variant'", "transposed"]),
+    "right and wrong": (pd.DataFrame({"False": [3, 9], "True": [7, 1]}), {}, ["'False'", "wide=True"]),
+    "a row of deviations": (WIDE.assign(id=[*"abcdefghijk", "std"])[["id", *WIDE]], {}, ["'std'", "wide=True"]),
+    "a sum by another name": (SUMMED, {}, ["'Alles'", "arm="]),
 }  # fmt: skip
 
 
@@ -89,6 +106,33 @@ def test_what_settles_it() -> None:
     assert measurements(frame, index="seed").arms == ["a"]
     assert measurements(frame, wide=True).arms == ["seed", "a"]
     assert measurements(counts(sessions=[5, 6], clicks=[2, 3]), n="sessions", successes="clicks").arms == ["A", "B"]
+    for title in ("mean of others", "a constant step", "models in rows", "right and wrong", "a row of deviations"):
+        frame = REFUSED[title][0].set_index("id") if "id" in REFUSED[title][0] else REFUSED[title][0]
+        assert measurements(frame, wide=True).arms == [*frame]
+        assert len(measurements(frame, wide=True).items) == len(frame)
+    assert measurements(WIDE.to_numpy().cumsum(axis=0) * 0 + np.arange(12)[:, None]).arms == ["arm 0", "arm 1", "arm 2"]
+    assert measurements(SUMMED, arm="variant").arms == ["A", "B", "Alles"]
+    assert measurements(FREQUENCIES.assign(weight=[61.5, 70, 80, 64], value=[0.5, 1, 0, 2]).drop(columns="n")).arms == [
+        "a",
+        "b",
+    ]
+    binary = pd.DataFrame({"a": [0, 1, 0, 1, 0, 0] * 2, "b": [0, 0, 0, 1, 1, 0] * 2, "c": [0, 1, 0, 1, 1, 0] * 2})
+    assert measurements(binary).arms == ["a", "b", "c"]  # the best of three may be right wherever one is
+
+
+def test_single_results_need_no_n(tmp_path: Path) -> None:
+    raw = RAW.rename(columns={"won": "Converted"}).assign(user_id=np.arange(200))
+    raw.astype({"Converted": bool}).to_csv(tmp_path / "r.csv", index=False)
+    for table in (raw, tmp_path / "r.csv", raw.set_index("variant")):
+        found = measurements(table)
+        assert "names in 'variant', values in 'Converted'; 200 rows, 2 arms, 100 of each" in found.read
+        assert from_table(table).arms.means.tolist() == [0.5, 0.5]
+    one = measurements(raw.assign(retained=1), successes="Converted")
+    assert {row.value for row in one.rows} == {(0.0,), (1.0,)}
+    few = raw.head(9).assign(users=np.arange(9) + 90)
+    assert measurements(few).rows[1].several == (90 + 1, 1, None, None)  # few rows are counts
+    with refused("already", "average repeats before"):
+        from_table(raw.assign(item="q"), value="Converted", shared=True)
 
 
 def test_names_in_the_index_of_a_frame() -> None:
@@ -123,9 +167,13 @@ def test_sums_are_no_rows(tmp_path: Path) -> None:
     table = pd.DataFrame({"variant": ["A", "B", "Total"], "n": [5, 6, 11], "successes": [1, 2, 3]})
     assert measurements(table).arms == ["A", "B"]
     assert "1 rows that sum others up" in measurements(table).read
-    wide = pd.DataFrame({"id": ["q", "r", "sum"], "a": [1, 0, 1], "b": [1, 1, 2]})
-    assert len(measurements(wide).items) == 2
-    assert "the row 'sum', the sum of others" in measurements(wide).read
+    for of, name, last in (("sum", "sum", WIDE.sum()), ("mean", "Average", WIDE.mean()), ("sum", "", WIDE.sum())):
+        wide = pd.concat([WIDE, last.to_frame().T], ignore_index=True).assign(id=[*"abcdefghijkl", name])
+        found = measurements(wide[["id", *WIDE]])
+        assert len(found.items) == len({row.item for row in found.rows}) == 12
+        assert found.read.endswith(f"left out: the row {name!r}, the {of} of others")
+    sparse = pd.DataFrame({"id": list("pqrs"), "a": [0, 0, 1, 1], "b": [0, 1, 0, 1]})
+    assert len(measurements(sparse).items) == 4  # the last row is the sum by chance
 
 
 def book(path: Path) -> Any:

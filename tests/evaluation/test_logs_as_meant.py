@@ -68,7 +68,54 @@ def test_repeats_that_nothing_tells_from_other_tests_are_refused() -> None:
     assert agents.logs_table(["two.jsonl"], item="doc_id", value="acc")["two"].tolist() == [0.5] * 3
     Path("t.csv").write_text("q,right,model\n1,1,gpt\n1,0,mini\n2,1,gpt\n")
     refused("items with several 'model', which are no repeats", ["t.csv"], item="q", value="right")
-    refused("no log has a field item='q'", [promptfoo("r.json", twice[:1])], item="q")
+    refused("no log has a field item='p'", [promptfoo("r.json", twice[:1])], item="p")
+
+
+@pytest.mark.parametrize("head", ["Model", "llm_name", "prompt id", "lang", "who"])
+def test_columns_that_part_each_item_are_no_repeats(head: str) -> None:
+    rows = [
+        {"q": i, "x": i % 2, head: cell, "out": f"{i} {cell} {i % 3}"} for i in range(12) for cell in ("a", "b", "a")
+    ]
+    pd.DataFrame(rows).to_csv("t.csv", index=False)
+    refused(f"t.csv has items with several '{head}', which are no repeats: .* 'repeat'", ["t.csv"], item="q", value="x")
+    for other in ("seed", "run", "Repeat", "round_no"):
+        pd.DataFrame(rows).rename(columns={head: other}).to_csv("t.csv", index=False)
+        assert "24 repeats are averaged" in agents.logs_table(["t.csv"], item="q", value="x").attrs["read"]
+
+
+def test_other_questions_are_other_items() -> None:
+    told = [{"id": "u7", "role": "user", "content": "q"}]
+    for path, asked, more in (
+        ("a", "q", {}),
+        ("b", "p", {}),
+        ("c", told, {}),
+        ("d", [told[0] | {"id": "u8", "content": "attachment://k1"}], {"attachments": {"k1": "q"}}),
+    ):
+        log = json.loads(Path(_inspect(f"{path}.json", ["C", "I"], path)).read_text())
+        log["samples"] = [one | {"input": asked, **more} for one in log["samples"]]
+        Path(f"{path}.json").write_text(json.dumps(log))
+    refused("b.json, item '0': its data are not those of this item in a.json", ["a.json", "b.json"])
+    assert agents.compare_logs(["c.json", "d.json"])["items"][0] == 2
+    name = "samples_{}_2026-01-02T03-04-05.6.jsonl"
+    for task, folder in (("t", "x"), ("u", "y"), ("t", "z")):
+        Path(folder).mkdir(exist_ok=True)
+        rows = [{"doc_id": i, "target": 1, "acc": i % 2} for i in range(4)]
+        (Path(folder) / name.format(task)).write_text("\n".join(map(json.dumps, rows)))
+    refused("its data are not those", ["x/" + name.format("t"), "y/" + name.format("u")])
+    assert agents.compare_logs(["x/" + name.format("t"), "z/" + name.format("t")])["items"][0] == 4
+    Path("w.jsonl").write_text('{"doc_id": 0, "target": 1}')
+    for value in (None, "target"):  # what is right is no score
+        refused("w.jsonl has no row with a score", ["w.jsonl"], value=value)
+
+
+def test_a_clock_tells_no_items_apart() -> None:
+    cells = [(p, t, r) for t in range(3) for r in range(4) for p in "xy"]
+    rows = [(p, {"vars": {"q": f"t{t}", "now": f"12:0{r}"}}, 10 * t + r, p == "x") for p, t, r in cells]
+    found = agents.compare_logs([promptfoo("r.json", rows)])
+    assert "9 items have the data of another: if they are repeats, they are no items." in found["sentence"][0]
+    assert agents.compare_logs(["r.json"], item="q")["items"][0] == 3
+    rows = [(p, {"vars": {"a": t, "b": r}}, 10 * t + r, p == "x") for p, t, r in cells]
+    assert agents.compare_logs([promptfoo("r.json", rows)]).attrs["alike"] == 0
 
 
 def test_other_items_with_the_same_data_are_named() -> None:

@@ -14,9 +14,10 @@ from unlike_laws import SAME, UNLIKE, finds, looked_at
 import agents
 from agents.cli import main
 from bandit_envs import measurements
-from bandit_envs.instances import MOVED, uneven
+from bandit_envs.instances import uneven
 
 pytest.importorskip("sqlalchemy")
+MOVED = "shares of traffic change by '{}', pooled rates are not comparable"
 FACTS: dict[str, Any] = {
     "problem": "BetterThanControl",
     "arms": ["A", "B"],
@@ -41,22 +42,27 @@ MOVING = {
 def test_no_verdict_where_shares_of_traffic_change_by_day(
     title: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    gone = "' (dropped, or begun later: no result on 1 of 2 days)" * (title == "dropped")
+    moved = MOVED.format(f"Day{gone}").replace(")'", ")")
     steady = [(day, "C", n, int(0.3 * n)) for day, name, n, _ in MOVING[title] if name == "A"]
     table = days(MOVING[title] + steady)
     table.to_csv(tmp_path / "t.csv", index=False)
     for one in (table, table.iloc[::-1], tmp_path / "t.csv", table.groupby(["variant", "Day"]).sum()):
         found = agents.ab_test(one, "A").set_index("name")
-        assert found.attrs["open"] == {"B": MOVED}
+        assert found.attrs["open"] == {"B": moved}
         assert "days in 'Day'" in found.attrs["read"]
-        assert found["verdict"][["B", "C"]].tolist() == [f"open: {MOVED}", "better"]
+        assert found["verdict"][["B", "C"]].tolist() == [f"open: {moved}", "better"]
         assert not found.loc["B", ["better", "worse"]].any()
         assert found.loc["B", ["difference", "low", "lift", "p"]].isna().all()
     assert main(["ab-test", str(tmp_path / "t.csv"), "--control", "A"]) == 0
     out, err = capsys.readouterr()
-    assert f"open: {MOVED}" in out
+    assert f"open: {moved}" in out
     assert found.attrs["read"].partition(": ")[2] in err
     with agents.Session("uniform", FACTS | {"arms": ["A", "B", "C"]}, store=":memory:") as session:
-        with pytest.warns(UserWarning, match="'Day' is ignored"), pytest.raises(ValueError, match=f"of B {MOVED}; "):
+        with (
+            pytest.warns(UserWarning, match="'Day' is ignored"),
+            pytest.raises(ValueError, match="of B shares of traffic change by 'Day'"),
+        ):
             session.tell_table(table)
         assert not len(session)
 
@@ -77,7 +83,49 @@ def test_traffic_that_chance_has_split_is_not_marked() -> None:
         {"variant": random.choice(["A", "B"], 3000), "value": random.integers(0, 2, 3000), "timestamp": at}
     )
     assert not agents.ab_test(raw, "A").attrs["open"]
-    assert agents.ab_test(raw.sort_values("variant").assign(timestamp=at), "A").attrs["open"] == {"B": MOVED}
+    moved = agents.ab_test(raw.sort_values("variant").assign(timestamp=at), "A").attrs["open"]
+    assert "by 'timestamp' (dropped, or begun later: no result on 9 of 20 days), pooled" in moved["B"]
+
+
+@pytest.mark.parametrize("head", ["country", "weekday", "period", "dt", None])
+def test_any_column_by_which_shares_of_traffic_change_is_named(head: str | None) -> None:
+    cells = {"dt": ["2026-11-01 13:00", "2026-11-02"], None: ["2026-11-01", "2026-11-02"]}.get(head, ["x", "y"])
+    table = days(MOVING["better"])
+    table[head or "t"] = [cells[int(day) - 1] for day in table.pop("Day")]
+    halves = table.assign(n=table["n"] // 2, successes=table["successes"] // 2, date="1")
+    tables = [table, table.set_index(head or "t").rename_axis(head), pd.concat([halves, halves])]
+    for one in tables[1 if head is None else 0 :]:
+        found = agents.ab_test(one, "A")
+        why = found.attrs["open"]["B"]
+        assert why.startswith(MOVED.format(head or ("t" if "t" in one else "the index")))
+        assert ("columns of results" in why) == (head not in ("dt", None))
+        assert ("days in" in found.attrs["read"]) == (head in ("dt", None) or "date" in one)
+
+
+def test_columns_that_say_nothing_of_traffic_leave_the_verdict() -> None:
+    random, n = np.random.default_rng(0), 4000
+    raw = pd.DataFrame({"variant": random.choice(["A", "B"], n), "hour": random.integers(0, 24, n)})
+    raw["converted"] = (random.random(n) < np.where(raw["variant"] == "A", 0.2, 0.4)).astype(int)
+    raw["revenue"] = raw["converted"] * random.choice([5, 9], n)  # tells the result
+    raw["paid"] = np.where(random.random(n) < 0.5, raw["revenue"], 0) + random.integers(0, 50, n) / 7
+    raw["text"], raw["family"] = [f"t{i}" for i in range(n)], raw["variant"].map({"A": "old", "B": "new"})
+    found = agents.ab_test(raw, "A")
+    assert (sorted(found["verdict"]), found.attrs["open"]) == (["better", "control"], {})
+    assert "values in 'converted'" in found.attrs["read"]
+    with pytest.warns(UserWarning, match="several rows of an arm have the same 'userId'"):
+        agents.ab_test(raw.assign(userId=np.arange(n) // 3), "A")
+    agents.ab_test(raw.assign(user_id=np.arange(n), country_id=np.arange(n) % 9), "A")  # warnings are errors here
+
+
+@pytest.mark.parametrize(("names", "control"), [((1, 0), 0), ((0.0, 1.0), 0), ((True, False), False)])
+def test_a_control_is_the_name_that_it_writes(names: tuple[Any, Any], control: Any) -> None:
+    table = pd.DataFrame({"variant": names, "n": [500, 600], "successes": [50, 60]})
+    found = agents.ab_test(table, control).set_index("name")
+    assert found["verdict"][str(names[names.index(0)])] == "control"
+    with pytest.raises(ValueError, match="control must be one of .*, got 7"):
+        agents.ab_test(table, 7)
+    with pytest.raises(ValueError, match="margin is a difference of rates, above -1 and below 1, as 0.01, got 5"):
+        agents.ab_test(table, control, margin=5)
 
 
 def test_unlike_spreads_are_borne_out_before_a_verdict() -> None:
@@ -116,7 +164,13 @@ def test_words_of_verdicts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert main(["ab-test", str(tmp_path / "t.csv"), "--control", "A", "--lift", "0.9"]) == 0
     out = capsys.readouterr().out
     assert "worse" not in out
-    assert out.count("not beyond a lift of +90 %") == 3
+    assert out.count("not beyond a lift of +90 % (p ") == 3
+    p = {row.split()[0]: row.split("  ")[-2:] for row in out.splitlines() if " (p " in row}
+    assert p["B"][0].strip() == "1"
+    assert float(p["B"][1].split()[-1][:-1]) < 1e-9
+    pd.DataFrame({"variant": list("AB") * 600, "bought": [0, 1] * 600}).to_csv(tmp_path / "r.csv", index=False)
+    assert main(["ab-test", str(tmp_path / "r.csv"), "--control", "A", "--value", "bought"]) == 0
+    assert "values in 'bought'; 1200 rows" in capsys.readouterr().err
     assert main(["ab-test", str(tmp_path / "t.csv"), "--control", "A"]) == 0
     out = capsys.readouterr().out
     assert "C has p 0.019" in out
