@@ -22,6 +22,7 @@ class ABTest(TableOptions, Command, of="ab_test", also="measurements"):
     """
 
     table: Positional[Annotated[str, arg(metavar="TABLE")]]
+    control: Annotated[str, arg(metavar="NAME")]
     rate: Literal["familywise", "fdr"] = "familywise"
     arm: str | None = None
     value: str | None = None

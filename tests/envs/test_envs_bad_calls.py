@@ -59,8 +59,8 @@ test_arms = table(
         "columns": (lambda: Categorical([1, 2], [[1, 1, 1], [1, 1, 1]]), 2, "(2, 3)"),
         "a weight below 0": (lambda: Categorical([1, 2], [[1, -1], [1, 1]]), -1),
         "no weight": (lambda: Categorical([1, 2], [[1, 1], [0, 0]]), 1, 0),
-        "no rows": (lambda: Resampled([]), 2, "[]"),
-        "rows 5": (lambda: Resampled(WRONG), 2),
+        "no rows": (lambda: Resampled([]), "one arm", "[]"),
+        "rows 5": (lambda: Resampled(WRONG), "one arm"),
         "two dimensions": (lambda: Resampled([[1, 2], [[1, 2]]]), "[(), (2,)]"),
         "all alike": (lambda: Resampled([[3, 3], [3]]), 3.0),
         "one quantile": (lambda: Tabulated([[0], [1]]), "quantiles", "(2, 1)"),
@@ -140,7 +140,7 @@ test_fill = table(
     {
         "sigma 0": (lambda: filled(G, sigma=0), "sigma", 0),
         "support 5": (lambda: filled(G, support=5), "support", 5),
-        "one arm": (lambda: filled(G, means=[0.0]), 2, 1),
+        "no arm": (lambda: filled(G, means=np.empty(0)), "means"),
         "variance below 0": (lambda: filled(G, variances=-1.0), "variances", 0),
         "variances of two": (lambda: filled(G, variances=[1.0, 2.0]), "variances"),
         "variance inf": (lambda: filled(G, variances=INF), "variances"),
@@ -267,7 +267,6 @@ FILES: dict[str, tuple[Any, ...]] = {
     "inf": (",a,b\nq1,1,0\nq2,inf,1\n", 3, "q2", "'a'", "'inf'"),
     "an arm without values": ("a,b\n1,\n0,NA\n", "'b'"),
     "two of a name": ("a,a\n1,0\n", "['a']"),
-    "one arm": ("a\n1\n", 2, "['a']"),
     "all alike": ("a,b\n1,1\n1,1\n", 1),
     "a short line": ("a,b\n1\n", 2, 1),
     "empty": ("", 1),
@@ -275,7 +274,6 @@ FILES: dict[str, tuple[Any, ...]] = {
     "half a measurement": ("name,value_0,value_1\na,1,2\nb,1,\n", 3, 2),
     "a head of values alone": ("dose,value\n1,.4\n2,.7\n", "'value'", "name", "arm=", "wide=True", "index="),
     "a head of arms alone": ("arm,reward\n1,.4\n2,.7\n", "'arm'", "value", "value=", "wide=True", "index="),
-    "one arm in a long table": ("name,value\na,1\na,2\n", 2, "['a']"),
 }
 
 
