@@ -15,6 +15,10 @@ from bandit_envs import Threshold, stopping
 from bandit_envs.instances import weighted
 from bandit_envs.kernels import integer, interval, number, within_ends
 
+from .core.optional import require
+
+ONE_SIDED = 0.6  # of rates: the weight of the likelihood of rates on one side alone, beside the certificate's e-value
+
 
 @dataclass(frozen=True)
 class Gate:
@@ -151,6 +155,9 @@ class _Question:
         spread = np.array([variance, *moments]) if plain == "bounded" else np.array([variance])
         numbers = stopping.common(plain, **known)
         ((low, high),) = stopping.arm_intervals(numbers, pulls, np.array([mean]), spread, self.delta).tolist()
+        if self.binary and 0.0 < self.bound < 1.0:
+            inside = _joined(inside, _one_sided(n * mean, n * (1 - mean), self.bound))
+            outside = _joined(outside, _one_sided(n * (1 - mean), n * mean, 1 - self.bound))
         need = -math.log(self.delta)
         side = 1 if inside >= need else -1 if outside >= need else 0
         low, high = max(low, self.bound) if side > 0 else low, min(high, self.bound) if side < 0 else high
@@ -158,3 +165,19 @@ class _Question:
         p, p_fail = math.exp(-inside), math.exp(-outside)
         p, p_fail = (p, p_fail) if self.above else (p_fail, p)
         return Gate(verdict, p, p_fail, low, high, mean, int(n), self.bound, self.above, self.delta)
+
+
+def _one_sided(hits: float, misses: float, q: float) -> float:
+    """The logarithm of the likelihood, mixed over all rates above q, over that of q, the hardest rate that is not."""
+    special = require("scipy.special", "a gate of rates", "evaluation")
+    mass = special.betainc(misses + 1, hits + 1, 1 - q)  # of the rates above q, given the results
+    if not mass > 0.0:
+        return -math.inf
+    likelihood = special.betaln(hits + 1, misses + 1) + math.log(mass)
+    return float(likelihood - hits * math.log(q) - (misses + 1) * math.log1p(-q))
+
+
+def _joined(evidence: float, one_sided: float) -> float:
+    """The logarithm of the mean of two e-values, `ONE_SIDED` the weight of the second; not below 0."""
+    found = np.logaddexp(math.log(1 - ONE_SIDED) + evidence, math.log(ONE_SIDED) + one_sided)
+    return max(float(found), 0.0)

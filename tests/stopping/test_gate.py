@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +19,20 @@ GAMES = {0.0: 379, 0.25: 10170, 0.5: 21828, 0.75: 10640, 1.0: 343}  # scores of 
 
 
 def test_by_hand() -> None:
-    """9 of 9 against .5: the mixture over rates, B(10, 1) / .5^9 = 51.2, is .7 of what p inverts."""
+    """9 of 9 against .5: of the rates above it (.1 - .1 / 2^10) / .5^10 = 102.3; of all .7 * .1 / .5^9 = 35.84."""
     found = agents.gate([1] * 9, at_least=0.5)
-    assert found.p == pytest.approx(0.5**9 / special.beta(10, 1) / 0.7)
+    assert found.p == pytest.approx(1 / (0.6 * 102.3 + 0.4 * 35.84))
     assert (found.verdict, found.p_fail, found.n, found.mean) == ("pass", 1.0, 9, 1.0)
     assert (found.low, found.high) == (pytest.approx(0.5, abs=0.2), 1.0)
     assert agents.gate([1] * 9, at_most=0.5).verdict == "fail"
     assert agents.gate([1] * 3, at_least=0.5).verdict == "open"
+
+
+def test_as_few_results_as_it_takes() -> None:
+    """A pass rate of .9 without a failure: 48 results in a row at .05, where a test for one look takes 29."""
+    found = [agents.gate(n=n, successes=n, at_least=0.9).verdict for n in range(1, 60)]
+    assert found.index("pass") + 1 == 48
+    assert set(found[47:]) == {"pass"}
 
 
 def test_all_forms_of_results_say_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -77,8 +83,11 @@ def test_the_level_holds_whenever_one_looks(mean: float, wrong: str) -> None:
     side, over = {"pass": 0, "fail": 1}[wrong], np.zeros(2000, np.bool_)
     for n in range(1, 1001, 3):
         rates = sums[:, n - 1, None] / n
-        evidence = Threshold(0.9).arm_evidence(np.full((2000, 1), n), rates, distribution="bernoulli")
-        over |= evidence[:, 0, side] >= -math.log(0.05)
+        evidence = Threshold(0.9).arm_evidence(np.full((2000, 1), n), rates, distribution="bernoulli")[:, 0, side]
+        q, hits = (0.9, sums[:, n - 1]) if side == 0 else (1 - 0.9, n - sums[:, n - 1])
+        one = special.betaln(hits + 1, n - hits + 1) + np.log(special.betainc(n - hits + 1, hits + 1, 1 - q) + 1e-300)
+        one -= hits * np.log(q) + (n - hits + 1) * np.log(1 - q)
+        over |= np.logaddexp(evidence + np.log(0.4), one + np.log(0.6)) >= -np.log(0.05)
     limit = stats.binom.isf(1e-6, 2000, 0.05)
     assert over.sum() <= limit
     z = (sums / np.arange(1, 1001) - 0.9) / np.sqrt(0.09 / np.arange(1, 1001)) * (1 if side == 0 else -1)
