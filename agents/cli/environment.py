@@ -25,7 +25,7 @@ from .signatures import SHOWN
 Options = TypeVar("Options", bound=Mapping[str, Any])
 
 NAMED = re.compile(rf"{DOTTED}:[\w./-]+")  # "module:Class", or "module:id" with an id of Gymnasium
-OF_DATA = {"shared": "shared", "range": "support", "value": "values", **{name: name for name in TABLE}}
+OF_DATA = {"shared": "shared", "range": "support", "value": "values", "arm": "arm", **{name: name for name in TABLE}}
 
 
 def import_problems(words: Iterable[str]) -> None:
@@ -55,10 +55,10 @@ class EnvironmentOptions(
     data: Annotated[str | None, arg(metavar="FILE")] = None
     """A table of measurements, as CSV or Excel, in place of an instance. With columns name (or arm) and value it is
     long: a measurement in each row. With neither it is wide: a column for each arm, whose name is the head. With one
-    of them alone it is refused. For other columns, --instance "table(path='FILE', arm='COLUMN', value='COLUMN')", or
-    "table(path='FILE', wide=True)"."""
+    of them alone it is refused. For other columns --arm and --value, or --instance "table(path='FILE', wide=True)"."""
     shared: bool | None = None
     range: Annotated[tuple[float, float] | None, arg(metavar="LOW HIGH", help_behavior_hint="")] = None
+    arm: str | None = None
     value: Sequence[str] | None = None
     instance: Annotated[str | None, arg(metavar="JSON", help_behavior_hint="")] = None
     cost: Prices = ()

@@ -683,3 +683,12 @@ def test_the_level_is_that_of_the_agents_own_certifier(tmp_path: Path) -> None:
     found = agents.evaluate(["evidence(sigma=6)"], "BestArm", episodes=20, env_kwargs=told, progress=False)
     assert found.episodes["certified"].all()
     assert not found.episodes["truncated"].any()
+
+
+def test_columns_of_a_long_table_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "long.csv").write_text("method,score,fold\nsvm,.8,1\nsvm,.7,2\nforest,.9,1\nforest,.85,2\n")
+    words = ["evaluate", "BestArm", "--agents", "uniform", "--data", str(tmp_path / "long.csv"), "--arm", "method"]
+    assert main([*words, "--value", "score", "--budget", "20", "--episodes", "4"]) == 0
+    out, err = capsys.readouterr()
+    assert "2 arms · budget 20" in out
+    assert "names in 'method', values in 'score'" in err
