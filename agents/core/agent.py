@@ -28,7 +28,7 @@ from bandit_envs.simulation import Quiet
 from . import parameters
 from .closed import ClosedState
 from .statistics import READ, checked, fitted, shapes_of
-from .waiting import PENDING, predicted, put_rows
+from .waiting import PENDING, first_of, predicted, put_rows
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -285,10 +285,8 @@ class Agent(ABC):
     def for_task(self, task: Task, **changed: Any) -> Agent:
         """This agent, made again with its parameters for a task that differs in the rules of an episode.
 
-        The rules are the budget, delta, max_pulls, pull_cost, and the forms of actions and observations.
-
         Args:
-            task: the other task.
+            task: with another budget, delta, max_pulls, pull_cost, or forms of actions and observations.
             **changed: parameters with other values.
 
         Raises:
@@ -396,17 +394,13 @@ class Agent(ABC):
             action: Any = arms if self.task.actions == "arm" else self._full(observation, arms, times, state)
         except Exception as error:
             self._explain(error, observation, given)
-        if single and self.task.actions == "arm":
-            action = int(arms[0])
-        elif single:
-            action = {"arm": int(arms[0]), "times": int(action["times"][0]), "answer": action["answer"][0]}
-        return action, state
+        return first_of(action) if single else action, state
 
     def _explain(self, error: Exception, observation: Any, state: Any) -> NoReturn:
         """Raise what is wrong with an observation, if that can be found, else the error that has come up."""
         words = " ".join(f"{type(error).__name__}: {error}".split())
         try:
-            if isinstance(error, OF_INPUT) and not len(self._checked(observation)["remaining"]):
+            if isinstance(error, OF_INPUT) and not len(checked(self.name, self.task, observation)["remaining"]):
                 raise ValueError(f"{self.name} reads observations of at least one episode, got none")
         except Exception as wrong:
             clear = type(wrong) in (ValueError, TypeError)
@@ -457,11 +451,7 @@ class Agent(ABC):
 
         Only where the state is lost: an algorithm that goes in rounds begins its first round again.
         """
-        return self._made(self._checked(observation))
-
-    def _checked(self, observation: Any) -> Observation:
-        """A batch with all its parts, whose values are looked at."""
-        return checked(self.name, self.task, observation)
+        return self._made(checked(self.name, self.task, observation))
 
     def _batched(self, observation: Observation) -> tuple[Observation, bool]:
         """An observation with a leading episode axis, and whether it had none. All its shapes are right."""
@@ -513,7 +503,7 @@ class Agent(ABC):
 
     def _first_state(self, observation: Observation) -> Any:
         """The state of a batch of which there is none yet, whose values are looked at."""
-        observation = self._checked(observation)
+        observation = checked(self.name, self.task, observation)
         if not self.resumes and observation["pulls" if self.observation == "statistics" else "length"].any():
             raise ValueError(
                 f"{self.name} goes on from its state, which statistics do not hold: hand predict the state that it "
@@ -540,7 +530,7 @@ class Agent(ABC):
         if type(self).initial_state is Agent.initial_state:
             fits, needed = type(state) is int and state == E, f"the type int for {E} episodes"
         else:  # a user's own type may lose its mark where it is copied by its own rule: then the type is all there is
-            kind: type = self._kind or type(self._made(self._checked(observation)))
+            kind: type = self._kind or type(self._made(checked(self.name, self.task, observation)))
             fits = mark is None and not type(state).__module__.startswith("agents.") and isinstance(state, kind)
             needed = f"the type {kind.__name__}, made by {self._mark:.400}"
         if not fits:

@@ -14,7 +14,6 @@ import pickle
 import sys
 import threading
 import typing
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
