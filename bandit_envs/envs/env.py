@@ -106,9 +106,8 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
         self._is_ranked = self.setting.ranked
         self._last, self._gains = self.task.last, self.setting.reward == "gain"
         self._paid = 0.0 - self.task.pull_cost  # the reward of a single pull
-        self._full, self._plain = self._core.full, self.task.observation == "statistics" and not self._is_ranked
-        self._waits = self.task.waits
-        self._plain = not (not self._plain or self._waits or self.task.keeps_moments or self.task.items)
+        self._full, self._waits, plain = self._core.full, self.task.waits, self.task.observation == "statistics"
+        self._plain = plain and not (self._is_ranked or self._waits or self.task.keeps_moments or self.task.items)
         self._views = tuple(view[0] for view in self._core.observe(copy=False).values()) if self._plain else ()
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Any, Info]:

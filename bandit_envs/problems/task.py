@@ -35,6 +35,7 @@ MOST_PAIRED = 1000  # arms, all pairs of which are looked at for the level of a 
 INDEPENDENT = ("bernoulli", "gaussian", "uniform", "tabulated")  # distributions that draw each coordinate by itself
 ACTIONS, PULLS = ("arm", "full"), ("arm", "coordinate")
 OBSERVATIONS = ("statistics", "features", "history", *BELIEFS)
+LATER = {"can_stop", "items", "batch", "delay", "ranges", "cost", "hint"}  # in JSON where they are no defaults
 BEFORE = "belief"  # an observation of 0.2.0, which tasks in results of models have
 
 
@@ -76,9 +77,8 @@ def prices_of(value: Any, K: int, names: Sequence[str] = ()) -> tuple[float, ...
 class Task:
     """What is asked, what is known of the arms, and the rules of an episode.
 
-    The class of a problem is the one that its name stands for when the task is made: a class of that name that is
-    registered later does not change the task, nor its copies with other attributes. A task that was pickled or written
-    as JSON is of the class that the name stands for where it is read.
+    The class of a problem is the one that its name stands for when the task is made, or is read from JSON or a pickle:
+    a class of that name that is registered later does not change the task, nor its copies with other attributes.
 
     Attributes:
         problem: name of the problem, or "module:Class" of one that is not registered.
@@ -352,8 +352,7 @@ class Task:
     def lookahead(self, asked: str = "the look-ahead potential") -> Lookahead:
         """The look-ahead potential of the task: expected gains of pulls, and what is believed of the arms.
 
-        Raises:
-            ValueError: naming what is asked, for a problem that has no potential, and for pulls of single coordinates.
+        A ValueError names what is `asked`, for a problem that has none, and for pulls of single coordinates.
         """
         if self.pull == "coordinate":
             raise ValueError(f"{asked} is of pulls of whole arms, not of single coordinates (pull='coordinate')")
@@ -377,7 +376,7 @@ class Task:
         return 0.0 if boundary is None else float(boundary)
 
     def level_certifier(self, own: Certifier | None = None) -> Certifier | None:
-        """The certifier of the level beside results: an agent's own certifier, or the default one.
+        """The certifier of the level beside results: an agent's own, or the default one.
 
         None where the problem has no evidence, and where the arms have too many pairs to look at.
         """
@@ -402,22 +401,16 @@ class Task:
         return dataclasses.replace(self, **changes)
 
     def to_json(self) -> str:
-        """JSON text that `from_json` reads.
-
-        Raises:
-            TypeError: where a parameter of the problem has no JSON form, naming it.
-        """
+        """JSON text that `from_json` reads; a TypeError names a parameter of the problem that has no JSON form."""
         for name, value in self.parameters.items():
             try:
                 json.dumps(value)
             except (TypeError, ValueError, RecursionError) as error:
                 place = f"parameter {name!r} of the problem {self.problem!r}"
                 raise TypeError(f"the {place} has no JSON form, got {value!r:.200}") from error
-        left = {"claimed": True, "dependent": self.D == 1, "can_stop": self.can_stop, "items": self.items is None}
-        left |= {"batch": self.batch == 1, "delay": self.delay == 0}
-        left |= {"ranges": self.ranges is None, "cost": self.cost is None, "hint": self.hint is None}
-        form = dataclasses.asdict(self)
-        return json.dumps({name: value for name, value in form.items() if not left.get(name)})
+        left = {one.name for one in dataclasses.fields(self) if getattr(self, one.name) == one.default} & LATER
+        left |= {"claimed", *["dependent"] * (self.D == 1)}
+        return json.dumps({name: value for name, value in dataclasses.asdict(self).items() if name not in left})
 
     @classmethod
     def from_json(cls, text: str, *, trust: bool = False) -> Task:
