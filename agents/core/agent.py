@@ -171,8 +171,7 @@ class Agent(ABC):
 
     Attributes:
         name: of the algorithm. source: where it was published.
-        solves: names of the problems that it solves: a tuple, `ALL_PROBLEMS`, `LOCAL_PROBLEMS` (those in which an arm's
-            margin depends on that arm alone), or any other `Problems`.
+        solves: names of the problems that it solves: a tuple, `ALL_PROBLEMS`, `LOCAL_PROBLEMS` or other `Problems`.
         anytime: whether its rule does without the budget.
         needs: what it must be given where that is not the budget alone: "delta", say. Tables show it.
         observation: the form of observations that it reads, "statistics" or "history".
@@ -316,9 +315,8 @@ class Agent(ABC):
     def choose(self, observation: Observation, state: Any) -> Ints | tuple[Ints, Ints]:
         """The arms to pull next, (E,), K to stop; or the pair of arms and how many times to pull each, (E,).
 
-        Where coordinates are pulled: arm * D + coordinate, and `self.task.stop` to stop.
-
-        May update `state` in place. With `actions="arm"` an arm is pulled once, whatever the times.
+        Where coordinates are pulled: arm * D + coordinate, and `self.task.stop` to stop. May update `state` in place.
+        With `actions="arm"` an arm is pulled once, whatever the times.
         """
 
     @_explaining
@@ -326,9 +324,7 @@ class Agent(ABC):
         """The answer as of now: a mask (E, K), or (K,) for an un-batched observation. Here: the plug-in answer.
 
         Args:
-            observation: as for `predict`.
-            state: what `initial_state` has made.
-            slots: only these rows of the batch.
+            observation, state: as for `predict`. slots: only these rows of the batch.
         """
         single = False
         if self.observation == "statistics":
@@ -351,10 +347,10 @@ class Agent(ABC):
         *,
         playing: tuple[Simulation, Quiet] | None = None,
     ) -> tuple[Any, Any]:
-        """The next action of each episode, and the state.
+        """The next action of each episode, and the state; for results that are `pending` see `waiting`.
 
         An observation with no pulls starts an episode, whatever `episode_start` says; one with pulls never does. A
-        randomised algorithm stays random whatever `deterministic` says. For results that are `pending` see `waiting`.
+        randomised algorithm stays random whatever `deterministic` says.
 
         Args:
             observation: arrays with a leading episode axis, or without (recognised by the axes of `pulls`, or of the
@@ -472,8 +468,7 @@ class Agent(ABC):
         """As `predict`, after the pulls that `quiet` allows; the next actions are not taken.
 
         Args:
-            simulation: of the environment that the observation is a live view of.
-            quiet: how far each episode may go.
+            simulation: of the environment that the observation is a live view of. quiet: how far each episode may go.
             observation, state: as for `predict`; they move on with the episodes.
         """
         return self.predict(observation, state, playing=(simulation, quiet))

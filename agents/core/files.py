@@ -112,9 +112,7 @@ def write_together(index: Path, content: Mapping[str, Any], files: Mapping[str, 
 def read_together(index: Path) -> dict[str, Any]:
     """The content of an index, without the digests, after a check that its files were written with it.
 
-    Raises:
-        FileNotFoundError: if there is no index.
-        ValueError: if it is no JSON object, or if a file is missing or has another digest.
+    A ValueError names a file that is missing or has another digest.
     """
     finish(index)
     content = _read_index(index)

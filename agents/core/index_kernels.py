@@ -301,11 +301,7 @@ class ArmRule(NamedTuple):
 
 
 class CompiledRule:
-    """A rule whose routine can be called as long as this is kept; `measured`: a problem's routine finds margins.
-
-    Raises:
-        NumbaError: where Numba does not take it. TypeError: where `own` has other fields.
-    """
+    """A rule whose routine can be called as long as this is kept; `measured`: a problem's routine finds margins."""
 
     def __init__(self, rule: ArmRule) -> None:
         own: Any = type(rule.own)

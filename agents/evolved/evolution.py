@@ -273,13 +273,12 @@ def evolve(
     The same `seed` and `generations` give the same parameters (on one platform).
 
     Args:
-        env_id: a registered environment, or the name of its problem.
-        env_kwargs: its keyword arguments, without actions and observation.
+        env_id: a registered environment, or the name of its problem. env_kwargs: its keywords, without the forms.
         seconds: processor time of the whole call, of all processes together, without compiling.
         generations: how many. At least one of the two is needed.
         seed: of the search and of all episodes, an integer >= 0.
-        seeds: so many searches, by this seed and those after it, each for the time given. The best on common held-out
-            episodes is returned; its card has the mean loss of all, as a multiple of the reference, under "seeds".
+        seeds: so many searches, `seed` and on, each for the time given; the best on common held-out episodes is
+            returned. Its card has the mean loss of all, as a multiple of the reference, under "seeds".
         population: candidates of a generation, >= 4.
         mix: several environments: for each what it adds to `env_kwargs`, and `episodes` where wanted.
         episodes: of each candidate on each environment in a generation.

@@ -214,15 +214,12 @@ def paths_of(out: str | Path) -> tuple[Path, Path]:
 def load(path: str | Path, env_or_task: object = None, *, trust: bool = False) -> Any:
     """A model that `train` has written, or, with `trust`, SB3's own `save`: PPO, A2C or DQN on features or beliefs.
 
-    It is a `Trained`; of `evolved` an agent, or what makes it.
-
-    A file of this package, or with a policy of this package, is read as plain weights, which runs no code of its maker.
-    Any other file holds pickles, and loading it runs the code in them.
+    It is a `Trained`; of `evolved` an agent, or what makes it. A file of this package, or with a policy of this
+    package, is read as plain weights, which runs no code of its maker. Any other file holds pickles, which do.
 
     Args:
         path: of the file, `.safetensors`, or `.zip` as SB3 and earlier versions write it; the suffix may be left out.
-            The card is read from the `.json` file beside it, if any. Of `evolved`, the `.json` file: an agent for
-            `env_or_task`, or a function of the task that makes it.
+            The card is read from the `.json` file beside it, if any. Of `evolved`, the `.json` file.
         env_or_task: what the model is to run on; an equivariant policy takes any K. None: as trained, or, for an
             equivariant policy, as the observations come.
         trust: load files that are not plain too: their makers may run any code.
@@ -263,8 +260,8 @@ def load(path: str | Path, env_or_task: object = None, *, trust: bool = False) -
         sizes = ", ".join(f"{name!r} {each} for each and {more} more" for name, (each, more, _) in NUMBERS.items())
         raise ValueError(
             f"{file} was trained on other observations: shape {model.observation_space.shape} for {arms} arms, where "
-            f"numbers are, by observation: {sizes}: give a model in place of "
-            "the file, which SB3's own load(file, env=env) reads, with an environment as in its training"
+            f"numbers are, by observation: {sizes}: give a model in place of the file, which SB3's own "
+            "load(file, env=env) reads, with an environment as in its training"
         )
     if env_or_task is not None and (K := task_of(env_or_task).K) != arms:
         if not isinstance(model.policy, Equivariant):

@@ -203,8 +203,7 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
         }
 
     def action_masks(self) -> NDArray[np.bool_]:
-        mask: NDArray[np.bool_] = super().action_masks()[0]
-        return mask
+        return super().action_masks()[0]  # type: ignore[no-any-return]
 
     @functools.cached_property
     def _viewer(self) -> Viewer:

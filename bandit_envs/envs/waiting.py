@@ -256,7 +256,7 @@ class Waiting:
         raise ValueError(f"times must be in 0 .. {MOST_TIMES}, got {times[e]} (slot {e})")
 
     def follow(self, arms: Ints, history: History | None, shows: bool) -> int:
-        """Fill arms (E,) with those whose results are due next, -1 for none, and show them; returns how many."""
+        """Fill arms (E,) with those whose results are due next, -1 for none; `shows`: show them. Returns how many."""
         log = self._no_log if history is None else history.log
         return int(_follow(self._simulator.arrays, self._line, log, shows, arms))
 

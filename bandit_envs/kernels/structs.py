@@ -317,11 +317,9 @@ def _digest(function: Callable[..., Any]) -> str:
 
 
 def kernel(function: Callable[..., Any] | None = None, *, nogil: bool = False, arrays: bool = False) -> Any:
-    """The kernel of a function as it stands, whose structs are classes of modules.
+    """The kernel of a function as it stands, whose structs are classes of modules; a decorator, `@kernel(nogil=True)`.
 
-    Args:
-        function: the function; None: it is decorated, `@kernel(nogil=True)`. nogil: whether other threads may run.
-        arrays: whether it makes arrays.
+    nogil: whether other threads may run meanwhile. arrays: whether it makes arrays.
     """
     if function is None:
         return functools.partial(kernel, nogil=nogil, arrays=arrays)

@@ -279,9 +279,7 @@ class Task:
     ) -> Certifier:
         """How much the statistics of an episode certify of an answer, for compiled code; see `Problem.certifier`.
 
-        Args:
-            distribution: see `certified_distribution`.
-            boundary, rho, centre: see `Problem.certifier`; no centre: that of the task.
+        `distribution`: see `certified_distribution`. No centre: that of the task.
         """
         choice("boundary", boundary, ("mixture", "kaufmann-koolen"))
         if self.items and self.certified_distribution(distribution) == "paired":
