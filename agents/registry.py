@@ -183,7 +183,7 @@ class Recipe:
     @property
     def solves(self) -> Collection[str]:
         """The problems that the agent is known to solve; none for a function that does not say."""
-        return getattr(self.target, "solves", ())  # type: ignore[no-any-return]
+        return getattr(self.target, "solves", ())
 
     @property
     def needs(self) -> list[str]:

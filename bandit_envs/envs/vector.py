@@ -106,17 +106,17 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
     @property
     def total_pulls(self) -> NDArray[np.int64]:
         """A live view of the pulls in every slot, (N,)."""
-        return self._sim.spent  # type: ignore[no-any-return]
+        return self._sim.spent
 
     @property
     def remaining(self) -> NDArray[np.int64]:
         """A live view of the budget left in every slot, (N,), -1 without a budget."""
-        return self._sim.remaining[:, 0]  # type: ignore[no-any-return]
+        return self._sim.remaining[:, 0]
 
     @property
     def public_seeds(self) -> NDArray[np.int64]:
         """The public seed of each slot's episode, (N,), as in the observation; it must not be written to."""
-        return self._sim.public_seed[:, 0]  # type: ignore[no-any-return]
+        return self._sim.public_seed[:, 0]
 
     @property
     def simulation(self) -> Simulation:
