@@ -122,12 +122,10 @@ class Problem(ABC):
         tolerance: arms nearer to the boundary may be classified either way.
         scores_arms: whether the score is the share of arms that are classified correctly.
         local: whether an arm's margin depends on that arm alone; then `arm_margin` returns it.
-        any_order: whether the same arms in any order are the same question, so that their places may be changed from
-            episode to episode. A class that defines `margin`, `plug_in`, `truth` or `verdict` says it itself; else it
-            is False, as one of its arms may be special: a control.
+        any_order: whether the same arms in any order are the same question, so that they may change places. A class
+            that defines `margin`, `plug_in`, `truth` or `verdict` says it itself; else it is False.
         control_arm: the arm that keeps its place where arms come in a random order, a control; None: all may move.
-        polyhedron: the one that a mean must lie in, where this is what is asked; its geometry gives the coordinate of
-            an arm to pull.
+        polyhedron: the one that a mean must lie in, where this is what is asked.
         unit_gaussian_bound: whether `lower_bound` is that of N(mean, 1) arms alone: reports then multiply it by the
             variance of Gaussian arms that all have the same one, and leave it out for all other arms.
     """
@@ -347,10 +345,9 @@ class Problem(ABC):
         return {"distribution": distribution, "sigma": sigma, "dependent": dependent, **ranged}
 
     def evidence_routine(self, K: int, numbers: Floats, search: str) -> Certifier | None:
-        """The routine of `certifier` for compiled code, or None.
+        """The routine of `certifier` for K arms, by the numbers of the distribution and the boundary, or None.
 
-        Of K arms, by the numbers of the distribution and the boundary; `search` as for `certifier`. docs/own-problem.md
-        has one, `Certifier.of(function, K, numbers, ...)`.
+        docs/own-problem.md has one, `Certifier.of(function, K, numbers, ...)`.
         """
         return None
 
@@ -483,11 +480,7 @@ class Problem(ABC):
         chosen the pulls. So exp(-evidence) is a p-value that is valid at any time.
         `bandit_envs.stopping.discoveries` finds arms by them, at an error rate.
 
-        Args:
-            all as of `certified_level`.
-
-        Raises:
-            ValueError: for other problems than Threshold, AllGood and BetterThanControl.
+        Arguments as of `certified_level`. A ValueError for other problems than Threshold, AllGood, BetterThanControl.
         """
         given = self._counts_on(distribution, sigma, None, support)
         return asking.arm_evidence(self, pulls, mean, variance, moments, **given, rho=rho, centre=centre)

@@ -87,8 +87,8 @@ class Task:
         budget: pulls of an episode, with `cost` money, or None; delta: allowed error probability, or None.
         max_pulls: safety cap, or None; pull_cost: price of a pull in units of the score.
         distribution: family of the arms; support: (lowest, highest) sample or None.
-        sigma: sub-Gaussian scale of a sample, the largest of all arms: half the width of a support, or of Gaussian arms
-            the largest standard deviation, also where the scales of the arms differ.
+        sigma: sub-Gaussian scale of a sample, the largest of all arms: half the width of a support, or the largest
+            standard deviation of Gaussian arms.
         actions, observation: the forms that the environment takes and gives.
         can_stop: whether there is an action that stops (the keyword `stop` of environments); else a budget is needed.
         items: of arms that are the columns of one table, its number of rows N: the n-th pull of every arm is its score
@@ -101,10 +101,10 @@ class Task:
             have been; or "exponential(8)", a delay of 8 pulls on average, drawn for each pull by itself.
         cost: the price of a pull of each arm, K numbers > 0, or None: 1 each. The budget is then money. Or "row", of
             tables: a row costs 1 with the first arm that is pulled in it, and nothing with others.
-        claimed: whether `sigma` is somebody's word, as in a session. Certificates then count on it as long as the
-            results bear it out. It is no part of the JSON form.
-        hint: of BestArm on a table, K means that its arms may have, as those on other rows. The certificate bets by
-            them as long as the rows bear them out. What it promises does not rest on them.
+        claimed: whether `sigma` is somebody's word, as in a session, which certificates count on as long as the results
+            bear it out. It is no part of the JSON form.
+        hint: of BestArm on a table, K means that its arms may have, by which the certificate bets as long as the rows
+            bear them out. What it promises does not rest on them.
     """
 
     problem: str
