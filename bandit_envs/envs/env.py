@@ -27,7 +27,7 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
 
     Action: `actions="arm"`: an arm 0 .. K - 1, or K to stop with the plug-in answer; a spent budget ends the episode
     with it. `actions="full"`: a dict of `arm`, `times` (bulk pull) and `answer` (mask (K,)), read when `arm` is K or
-    the budget is spent; where results are pending, `times` 0 closes a batch, and shows the next one.
+    the budget is spent; where results are pending, `times` 0 closes a batch, and shows the next result.
 
     Observation: `"statistics"`: a dict of `pulls` (K,), `total`, `mean`, `variance` (K,) or (K, D), `remaining` (1,)
     (-1 without a budget) and `public_seed` (1,); with `Task.keeps_moments` also `moments`, (K, 2) or (K, D, 2), third
@@ -36,7 +36,8 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
     believed of the arms, in any units (docs/potential.md). `"history"`: a dict of `arms` (H,), `samples` (H,) or
     (H, D), `times` (H,), `length` (1,), the entries so far, `remaining` and `public_seed`; H is the budget or
     max_pulls, the smaller one; behind the last entry arms are -1, samples and times 0. With `batch` or `delay` dicts
-    have `pending`, of the shape of `pulls`, and arrays one more number of each arm: pending / (pulls + pending).
+    have `pending`, of the shape of `pulls`, and arrays one more number of each arm: pending / (pulls + pending);
+    histories have single pulls. Results count in the order of the pulls, or of their arm's where arms count alone.
 
     Reward: 0, less `pull_cost` per pull; at the end the answer's score in [0, 1] (or 1 if correct, with
     `reward="correct"`). With `reward="gain"`: of each pull its expected gain in the score at the end, less `pull_cost`,
