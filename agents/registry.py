@@ -133,8 +133,6 @@ def register(name: str, target: object) -> None:
         ValueError: for a name that belongs to an agent of this package or of an installed one, and for what is no
             agent.
     """
-    if isinstance(name, str) and name in ALIASES:
-        raise ValueError(f"{name!r} is another name of the agent {ALIASES[name]!r}: choose another one")
     AGENTS.register(name, target)
 
 
@@ -153,8 +151,7 @@ def names(problem: str | None = None) -> list[str]:
         except ValueError as error:
             warnings.warn(f"the agent {name!r} is left out: {error}", RuntimeWarning, stacklevel=2)
             continue
-        ready = getattr(AGENTS[name], "ready_for", solves)
-        if problem is None or problem in solves and problem in ready:
+        if problem is None or problem in solves and problem in getattr(AGENTS[name], "ready_for", solves):
             found.append(name)
     return found
 
@@ -163,18 +160,15 @@ def names(problem: str | None = None) -> list[str]:
 class Recipe:
     """How an agent is made, whatever stands for it.
 
-    Attributes:
-        name: of the agent, for messages. label: for tables: the text given, or the name.
-        target: a subclass of `Agent`, or a function of the task; or an object with a method `predict`: an `Agent` is
-            made again for each task, and a model plays as it is.
-        parameters: of the target, by name. made: what `paired` returns, where it has been made already.
+    `target`: a subclass of `Agent`, or a function of the task; or an object with a method `predict`: an `Agent` is made
+    again for each task, and a model plays as it is.
     """
 
-    name: str
-    label: str
+    name: str  # of the agent, for messages
+    label: str  # for tables: the text given, or the name
     target: Any
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    made: tuple[Any, Any, Forms] | None = None
+    made: tuple[Any, Any, Forms] | None = None  # what `paired` returns, where it has been made already
 
     def forms(self, env_kwargs: Mapping[str, object] | None = None) -> Forms:
         """The forms that the agent takes part in, see `forms_of`, as far as they are known before one is made."""
@@ -189,8 +183,7 @@ class Recipe:
     @property
     def solves(self) -> Collection[str]:
         """The problems that the agent is known to solve; none for a function that does not say."""
-        problems: Collection[str] = getattr(self.target, "solves", ())
-        return problems
+        return getattr(self.target, "solves", ())
 
     @property
     def needs(self) -> list[str]:
@@ -234,9 +227,7 @@ class Recipe:
         """The agent, its environment in the forms that go with it, and these forms.
 
         What a function makes is known only once it has been made: where the forms were others, it is made again.
-
-        Args:
-            envs_in: makes the environment in these forms. env_kwargs: its keywords.
+        `envs_in` makes the environment in these forms, `env_kwargs` are its keywords.
         """
         if self.made is not None:
             return self.made
@@ -431,12 +422,8 @@ def recipe_of(agent: object, trust: bool = False) -> Recipe:
 def recipes_of(agents: object, trust: bool = False) -> dict[str, Recipe]:
     """How several agents are made, by label: the key of a dict, the text given, or a name, numbered where it is taken.
 
-    Args:
-        agents: one of those that `recipe_of` takes, a list of them, or a dict {label: one of them}. trust: see there.
-
-    Raises:
-        ValueError: for none, for a label or a text that is there twice; and as `recipe_of`.
-        FileNotFoundError: as `recipe_of`.
+    `agents`: one of those that `recipe_of` takes, a list of them, or a dict {label: one of them}; a ValueError for
+    none, and for a label or a text that is there twice.
     """
     if isinstance(agents, (Mapping, list, tuple)) and not agents:
         raise ValueError(f"evaluate needs at least one agent, got {agents!r}")

@@ -72,17 +72,12 @@ HUGE = 3 * 10**8  # times so many, small counts become more than a 32-bit intege
 
 
 class Case(NamedTuple):
-    """A task of an agent.
+    """A task of an agent."""
 
-    Attributes:
-        agent: what `agents.make` takes. env_id: of the environment. kwargs: its keyword arguments, but for `actions`
-            and `observation`. observation: the form that the agent reads.
-    """
-
-    agent: object
+    agent: object  # what `agents.make` takes
     env_id: str
-    kwargs: dict[str, Any]
-    observation: str
+    kwargs: dict[str, Any]  # of the environment, but for `actions` and `observation`
+    observation: str  # the form that the agent reads
 
     def __str__(self) -> str:
         return f"{_named(self.agent)} on {self.env_id} with {self.kwargs}"
@@ -91,10 +86,9 @@ class Case(NamedTuple):
     def task(self) -> Task:
         """Of the environment."""
         try:
-            task: Task = _task_of(self.env_id, self.observation, repr(self.kwargs))
+            return _task_of(self.env_id, self.observation, repr(self.kwargs))  # type: ignore[no-any-return]
         except (ValueError, SyntaxError):  # keyword arguments that are no literals
-            task = self.envs(1).unwrapped.task
-        return task
+            return self.envs(1).unwrapped.task  # type: ignore[no-any-return]
 
     def envs(self, slots: int, **changed: object) -> Any:
         """A vector environment."""
@@ -489,7 +483,7 @@ def _rows(case: Case, n: int = CLEAR, **changed: object) -> Any:
 
 
 def _few_wrong(case: Case, n: int, most: int, where: str) -> Any:
-    """Refuse too many wrong answers, of episodes that were not cut. Returns the episodes."""
+    """The episodes; refuse too many wrong answers, of episodes that were not cut."""
     rows = _rows(case, n).episodes
     if (wrong := int((~rows["correct"] & ~rows["truncated"]).sum())) > most:
         raise AssertionError(f"{case}: {wrong} of {n} answers are wrong {where}")

@@ -138,18 +138,14 @@ def check_two_arms(asked: Asked) -> None:
     except ValueError:
         return  # the problem refuses two arms
     env.reset(seed=0)
-    while True:
-        _, _, terminated, truncated, _ = env.step(env.action_space.sample())
-        if terminated or truncated:
-            return
+    while not any(env.step(env.action_space.sample())[2:4]):
+        pass
 
 
 def check_pickles(asked: Asked) -> None:
     """Copies and pickles of the problem are equal to it."""
-    for kind, other in (
-        ("a pickle", pickle.loads(pickle.dumps(asked.problem))),
-        ("a deep copy", copy.deepcopy(asked.problem)),
-    ):
+    copies = {"a pickle": pickle.loads(pickle.dumps(asked.problem)), "a deep copy": copy.deepcopy(asked.problem)}
+    for kind, other in copies.items():
         if other != asked.problem or not _close(other.margin(asked.means), asked.problem.margin(asked.means)):
             raise asked.fails(f"{kind} of it is another problem: {other!r}")
 

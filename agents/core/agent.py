@@ -28,7 +28,7 @@ from bandit_envs.simulation import Quiet
 from . import parameters
 from .closed import ClosedState
 from .statistics import READ, checked, fitted, shapes_of
-from .waiting import PENDING, predicted, put_rows
+from .waiting import PENDING, first_of, predicted, put_rows
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -171,8 +171,7 @@ class Agent(ABC):
 
     Attributes:
         name: of the algorithm. source: where it was published.
-        solves: names of the problems that it solves: a tuple, `ALL_PROBLEMS`, `LOCAL_PROBLEMS` (those in which an arm's
-            margin depends on that arm alone), or any other `Problems`.
+        solves: names of the problems that it solves: a tuple, `ALL_PROBLEMS`, `LOCAL_PROBLEMS` or other `Problems`.
         anytime: whether its rule does without the budget.
         needs: what it must be given where that is not the budget alone: "delta", say. Tables show it.
         observation: the form of observations that it reads, "statistics" or "history".
@@ -285,10 +284,8 @@ class Agent(ABC):
     def for_task(self, task: Task, **changed: Any) -> Agent:
         """This agent, made again with its parameters for a task that differs in the rules of an episode.
 
-        The rules are the budget, delta, max_pulls, pull_cost, and the forms of actions and observations.
-
         Args:
-            task: the other task.
+            task: with another budget, delta, max_pulls, pull_cost, or forms of actions and observations.
             **changed: parameters with other values.
 
         Raises:
@@ -318,9 +315,8 @@ class Agent(ABC):
     def choose(self, observation: Observation, state: Any) -> Ints | tuple[Ints, Ints]:
         """The arms to pull next, (E,), K to stop; or the pair of arms and how many times to pull each, (E,).
 
-        Where coordinates are pulled: arm * D + coordinate, and `self.task.stop` to stop.
-
-        May update `state` in place. With `actions="arm"` an arm is pulled once, whatever the times.
+        Where coordinates are pulled: arm * D + coordinate, and `self.task.stop` to stop. May update `state` in place.
+        With `actions="arm"` an arm is pulled once, whatever the times.
         """
 
     @_explaining
@@ -328,9 +324,7 @@ class Agent(ABC):
         """The answer as of now: a mask (E, K), or (K,) for an un-batched observation. Here: the plug-in answer.
 
         Args:
-            observation: as for `predict`.
-            state: what `initial_state` has made.
-            slots: only these rows of the batch.
+            observation, state: as for `predict`. slots: only these rows of the batch.
         """
         single = False
         if self.observation == "statistics":
@@ -353,10 +347,10 @@ class Agent(ABC):
         *,
         playing: tuple[Simulation, Quiet] | None = None,
     ) -> tuple[Any, Any]:
-        """The next action of each episode, and the state.
+        """The next action of each episode, and the state; for results that are `pending` see `waiting`.
 
         An observation with no pulls starts an episode, whatever `episode_start` says; one with pulls never does. A
-        randomised algorithm stays random whatever `deterministic` says. For results that are `pending` see `waiting`.
+        randomised algorithm stays random whatever `deterministic` says.
 
         Args:
             observation: arrays with a leading episode axis, or without (recognised by the axes of `pulls`, or of the
@@ -396,17 +390,13 @@ class Agent(ABC):
             action: Any = arms if self.task.actions == "arm" else self._full(observation, arms, times, state)
         except Exception as error:
             self._explain(error, observation, given)
-        if single and self.task.actions == "arm":
-            action = int(arms[0])
-        elif single:
-            action = {"arm": int(arms[0]), "times": int(action["times"][0]), "answer": action["answer"][0]}
-        return action, state
+        return first_of(action) if single else action, state
 
     def _explain(self, error: Exception, observation: Any, state: Any) -> NoReturn:
         """Raise what is wrong with an observation, if that can be found, else the error that has come up."""
         words = " ".join(f"{type(error).__name__}: {error}".split())
         try:
-            if isinstance(error, OF_INPUT) and not len(self._checked(observation)["remaining"]):
+            if isinstance(error, OF_INPUT) and not len(checked(self.name, self.task, observation)["remaining"]):
                 raise ValueError(f"{self.name} reads observations of at least one episode, got none")
         except Exception as wrong:
             clear = type(wrong) in (ValueError, TypeError)
@@ -457,11 +447,7 @@ class Agent(ABC):
 
         Only where the state is lost: an algorithm that goes in rounds begins its first round again.
         """
-        return self._made(self._checked(observation))
-
-    def _checked(self, observation: Any) -> Observation:
-        """A batch with all its parts, whose values are looked at."""
-        return checked(self.name, self.task, observation)
+        return self._made(checked(self.name, self.task, observation))
 
     def _batched(self, observation: Observation) -> tuple[Observation, bool]:
         """An observation with a leading episode axis, and whether it had none. All its shapes are right."""
@@ -482,8 +468,7 @@ class Agent(ABC):
         """As `predict`, after the pulls that `quiet` allows; the next actions are not taken.
 
         Args:
-            simulation: of the environment that the observation is a live view of.
-            quiet: how far each episode may go.
+            simulation: of the environment that the observation is a live view of. quiet: how far each episode may go.
             observation, state: as for `predict`; they move on with the episodes.
         """
         return self.predict(observation, state, playing=(simulation, quiet))
@@ -513,7 +498,7 @@ class Agent(ABC):
 
     def _first_state(self, observation: Observation) -> Any:
         """The state of a batch of which there is none yet, whose values are looked at."""
-        observation = self._checked(observation)
+        observation = checked(self.name, self.task, observation)
         if not self.resumes and observation["pulls" if self.observation == "statistics" else "length"].any():
             raise ValueError(
                 f"{self.name} goes on from its state, which statistics do not hold: hand predict the state that it "
@@ -540,7 +525,7 @@ class Agent(ABC):
         if type(self).initial_state is Agent.initial_state:
             fits, needed = type(state) is int and state == E, f"the type int for {E} episodes"
         else:  # a user's own type may lose its mark where it is copied by its own rule: then the type is all there is
-            kind: type = self._kind or type(self._made(self._checked(observation)))
+            kind: type = self._kind or type(self._made(checked(self.name, self.task, observation)))
             fits = mark is None and not type(state).__module__.startswith("agents.") and isinstance(state, kind)
             needed = f"the type {kind.__name__}, made by {self._mark:.400}"
         if not fits:

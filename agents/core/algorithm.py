@@ -117,11 +117,7 @@ def scratch(kind: Any = float, rows: int = 0) -> Any:
 
 
 def parts_of(make: Callable[[int, int], Any], row: Any) -> Any:
-    """A struct of a batch.
-
-    Args:
-        make: makes it for E episodes of K arms, an array or a NamedTuple. row: a `view`: `row(x, e)` is of episode e.
-    """
+    """A struct of a batch: `make(E, K)` is an array or a NamedTuple; `row(x, e)`, a `view`, is of episode e."""
     return Field("part", make, row=row)
 
 
@@ -289,6 +285,7 @@ class Form:
         # The plan comes last: records that begin alike are taken for one another by Numba.
         self.now = np.dtype([*((name, np.dtype(one)) for name, one in numbers), *PLAN.descr], align=True)
         self.numbers = [name for name, _ in numbers]
+        self.own = [(name, one) for name, one in self.fields.items() if one.role != "per_episode"]  # what `own` has
 
     def make_structs(self) -> None:
         """Make the structs that Python hands over, as attributes of the class."""
@@ -301,11 +298,6 @@ class Form:
             typed = one.role == "setting" and (one.kind in _CASTS or hasattr(one.kind, "_fields"))
             batch[name] = one.kind if typed else Any
         self.Batch = self._struct("Batch", batch)
-
-    @property
-    def own(self) -> list[tuple[str, Field]]:
-        """The fields that `own` has."""
-        return [(name, one) for name, one in self.fields.items() if one.role != "per_episode"]
 
     def _rule(self, name: str) -> Any:
         """The function of this name, of the class or the first base that has one; mixins may be plain classes."""
@@ -423,9 +415,9 @@ def members(one: Any) -> dict[Any, Any]:
 
 def rules_in(space: Mapping[str, Any], name: str) -> dict[str, Any]:
     """The functions in the namespace of a class that compiled code calls."""
-    plain = {one: getattr(value, "py_func", value) for one, value in space.items()}
-    plain = {one: getattr(value, "__func__", value) for one, value in plain.items()}  # of a staticmethod
-    found = {one: function for one, function in plain.items() if inspect.isfunction(function)}
+    plain = ((one, getattr(value, "py_func", value)) for one, value in space.items())
+    plain = ((one, getattr(value, "__func__", value)) for one, value in plain)  # of a staticmethod
+    found = {one: function for one, function in plain if inspect.isfunction(function)}
     given = {one: list(inspect.signature(function).parameters) == ["ep", "own"] for one, function in found.items()}
     if other := [one for one in found if given[one] and one not in RULES]:
         raise TypeError(f"{other[0]} of {name} is called by nothing: a function of (ep, own) is one of {list(RULES)}")
@@ -439,9 +431,8 @@ def rules_in(space: Mapping[str, Any], name: str) -> dict[str, Any]:
         if one == "stops" and nothing:
             raise TypeError(f"stops of {name} must return whether the episode stops, and returns nothing in some case")
         if one != "stops" and something:
-            text = "what it returns is not read"
             how = "; a sampling rule plans its pulls by pull(ep, arm)" * (one == "sample")
-            raise TypeError(f"{one} of {name} returns a value, and must not: {text}{how}")
+            raise TypeError(f"{one} of {name} returns a value, and must not: what it returns is not read{how}")
     return found
 
 
@@ -587,10 +578,8 @@ class Algorithm(Agent, metaclass=_Declared):
     def plan_over(self, state: AlgorithmState, pulls: Ints | None = None) -> Bools:
         """Whether all pulls of the last plan have been chosen, (E,): the next choice takes in what they have shown.
 
-        Args:
-            state: of E episodes, as `predict` has returned it.
-            pulls: (E, K), those included that have no results yet. The first passes over the arms are a plan, too, and
-                leave out arms that an episode without its state had pulled before: only `pulls` tells of these.
+        pulls: (E, K), those included that have no results yet. The first passes over the arms are a plan, too, and
+        leave out arms that an episode without its state had pulled before: only `pulls` tells of these.
         """
         now, passes = state.now, getattr(self, self.passes) if isinstance(self.passes, str) else self.passes
         passed = now["place"] >= passes * self.task.K - 1 if pulls is None else (pulls >= passes).all(axis=-1)
@@ -600,8 +589,8 @@ class Algorithm(Agent, metaclass=_Declared):
         """The struct of a state, for compiled code."""
         settings = self.settings
         if state.bound is None or state.bound[0] is not settings:
-            if state.kept is None and not self._brought:  # of an earlier version
-                state.close(anew=True)
+            if state.kept is None and not self._brought:  # of `initial_state`, called by a user
+                state.close()
             whole = AlgorithmState(*state.parts)
             if wrong := next(misfits(whole, *self._blank_states, len(whole.now)), ""):  # kernels read it unchecked
                 raise ValueError(f"state must be one that predict of {self.name} has returned, and {wrong}")

@@ -346,14 +346,9 @@ class FeaturedState:
 
 
 class Featured(Agent):
-    """A policy that reads features or beliefs and pulls one arm at a time, as an `Agent` that reads statistics.
-
-    Args:
-        policy: with the method `predict`, as that of a model of Stable-Baselines3.
-    """
+    """A policy that reads features or beliefs, as a model of Stable-Baselines3, as an `Agent` that reads statistics."""
 
     name, anytime = "featured", False
-    resumes = True
 
     def __init__(self, task: Any, policy: Any) -> None:
         task = task_of(task)

@@ -59,9 +59,8 @@ def delta_of(name: str, task: Task, delta: float | None, with_budget: float | No
 def tolerance_of(agent: Agent) -> float:
     """The tolerance at which an algorithm for the k best arms answers right by the problem's criterion.
 
-    It is the problem's epsilon by the criteria that the algorithm promises, and 0 by "exact". Where the algorithm
-    promises the aggregate regret only, it is epsilon / k by "each": k arms that lose at most epsilon together hold none
-    that loses more.
+    Where it promises the aggregate regret only, it is epsilon / k by "each": k arms that lose at most epsilon together
+    hold none that loses more.
     """
     problem: Any = agent.problem
     if problem.criterion in agent.promises:
@@ -120,11 +119,7 @@ def bounds_of(bounds: str) -> bool:
 
 
 def comparison_of(agent: Agent, share: float | None = None) -> tuple[int, float, float, float]:
-    """The control c, a and b, and the least share of the control, checked, see `control.differences`.
-
-    Raises:
-        ValueError: for guardrails, and for a share that is none.
-    """
+    """The control c, a and b, and the least share of the control, see `control.differences`; guardrails are refused."""
     problem: Any = agent.problem
     if agent.task.D > 1:
         raise ValueError(f"{agent.name} takes no guardrails, got {problem.guardrails}: uniform does")

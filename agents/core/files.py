@@ -29,13 +29,9 @@ def require_folder(path: Path) -> None:
 
 
 def try_out(path: Path, folder: bool = False) -> None:
-    """Check that a file can be written, before the hours of work whose result it will hold.
+    """Check that a file can be written, before the hours of work whose result it will hold; an OSError names the path.
 
-    Args:
-        path: of the file. folder: make its folder, one of results, if it does not exist.
-
-    Raises:
-        OSError: naming the path. FileNotFoundError: as `require_folder`.
+    folder: make its folder, one of results, if it does not exist; else it must, as for `require_folder`.
     """
     if not folder:
         require_folder(path)
@@ -69,11 +65,9 @@ def write_alone(path: Path, write: Callable[[Path], Any]) -> None:
 
 @contextlib.contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """A context for code that reads a file and interprets its content: its errors name the file.
+    """A context for code that reads a file: an OSError of the disk, and a ValueError for all else, name the file.
 
-    Raises:
-        OSError: if the disk is to blame. ImportError: if a package is missing.
-        ValueError: for all other errors: the file is damaged or of another kind.
+    An ImportError, of a package that is missing, stays as it is.
     """
     try:
         yield
@@ -90,12 +84,9 @@ def reading(path: Path) -> Iterator[None]:
 
 
 def write_together(index: Path, content: Mapping[str, Any], files: Mapping[str, Callable[[Path], Any]]) -> None:
-    """Write a set of files and its index.
+    """Write a set of files and its index, with this content and their digests, into a folder, which is made.
 
-    Args:
-        index: the path of the index. All files are in its folder, which is made if it does not exist.
-        content: of the index, without the digests.
-        files: {name: function that writes the file to the path that it gets, which has the suffix of the name}.
+    files: {name: function that writes the file to the path that it gets, which has the suffix of the name}.
     """
     index.parent.mkdir(parents=True, exist_ok=True)
     finish(index)
@@ -121,11 +112,7 @@ def write_together(index: Path, content: Mapping[str, Any], files: Mapping[str, 
 def read_together(index: Path) -> dict[str, Any]:
     """The content of an index, without the digests, after a check that its files were written with it.
 
-    An index without digests, of an older version, needs no check.
-
-    Raises:
-        FileNotFoundError: if there is no index.
-        ValueError: if it is no JSON object, or if a file is missing or has another digest.
+    A ValueError names a file that is missing or has another digest.
     """
     finish(index)
     content = _read_index(index)

@@ -301,11 +301,7 @@ class ArmRule(NamedTuple):
 
 
 class CompiledRule:
-    """A rule whose routine can be called as long as this is kept; `measured`: a problem's routine finds margins.
-
-    Raises:
-        NumbaError: where Numba does not take it. TypeError: where `own` has other fields.
-    """
+    """A rule whose routine can be called as long as this is kept; `measured`: a problem's routine finds margins."""
 
     def __init__(self, rule: ArmRule) -> None:
         own: Any = type(rule.own)
@@ -366,13 +362,7 @@ def rule_of_method(agent: Any, name: str, centre: float, measure: Measure | None
 
     Its `self` becomes a NamedTuple of those of the agent's attributes that it reads: numbers. Not taken is what a
     routine would do otherwise than NumPy: looking into arrays, where no end is checked; raising errors, which get lost;
-    and functions of all arms together.
-
-    Args:
-        agent: the agent.
-        name: of the method.
-        centre: what is taken off a mean to make the method's second argument.
-        measure: what finds margins, which then are that argument.
+    and functions of all arms together. The method's second argument is a mean less `centre`, or a margin by `measure`.
     """
     method = getattr(type(agent), name)
     code = getattr(method, "__code__", None)
@@ -384,10 +374,9 @@ def rule_of_method(agent: Any, name: str, centre: float, measure: Measure | None
     known = {one: vars(agent).get(one, getattr(type(agent), one, None)) for one in code.co_names}
     if any(isinstance(value, (np.ndarray, list, dict, set)) for value in (*around, *known.values())):
         return None
-    read = {one: value for one, value in known.items() if isinstance(value, NUMBERS)}
+    read = {one: value for one, value in known.items() if isinstance(value, NUMBERS)} or {"nothing": 0.0}
     if any(one.startswith("_") for one in read):
         return None
-    read = read or {"nothing": 0.0}
     return ArmRule(method, _own(tuple(read))(**read), centre, measure)
 
 

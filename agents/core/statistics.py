@@ -48,9 +48,8 @@ def shapes_of(task: Task, E: int) -> dict[str, tuple[int, ...]]:
 def fitted(name: str, task: Task, observation: Any, whole: bool = False) -> tuple[Observation, bool]:
     """An observation as arrays of the right shapes with a leading episode axis, and whether it had none.
 
-    Raises:
-        ValueError: for another type, and for a part that has no numbers, or another shape. For parts that are missing
-            where all must be there, `whole`, and for the first part and scores, which kernels read without a look.
+    A ValueError names a part that does not fit, and parts that are missing: the first one and scores, which kernels
+    read without a look; where all must be there, `whole`, any.
     """
     shapes = shapes_of(task, 1)
     (first, one), *_ = shapes.items()

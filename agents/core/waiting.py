@@ -112,11 +112,14 @@ def predicted(agent: Any, observation: Any, state: Any) -> tuple[Any, Any]:
     waits: Any = pending.reshape(E, -1).any(axis=1)
     decide = _by_statistics if agent.resumes else _by_rounds
     action = decide(agent, shown, pending, waits, state)
-    if single and task.actions == "arm":
-        return int(action[0]), state
-    if single:
-        return {"arm": int(action["arm"][0]), "times": int(action["times"][0]), "answer": action["answer"][0]}, state
-    return action, state
+    return first_of(action) if single else action, state
+
+
+def first_of(action: Any) -> Any:
+    """The action of an episode that is a batch alone, without the axis: an int, or a dict."""
+    if not isinstance(action, dict):
+        return int(action[0])
+    return {"arm": int(action["arm"][0]), "times": int(action["times"][0]), "answer": action["answer"][0]}
 
 
 def _by_statistics(agent: Any, shown: Shown, pending: Ints, waits: Bools, state: WaitingState) -> Any:

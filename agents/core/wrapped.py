@@ -77,8 +77,7 @@ def _varies(layer: Any) -> bool:
 def behind(agent: Any) -> Any:
     """A model that sees what it saw in training, through the wrappers of its environment, whose statistics are frozen.
 
-    Raises:
-        ValueError: naming a wrapper that is no function of one observation.
+    A ValueError names a wrapper that is no function of one observation.
     """
     model = getattr(agent, "model", agent)  # of Stable-Baselines3
     layers = wrappers_of(model.get_env())[::-1] if callable(getattr(model, "get_env", None)) else []

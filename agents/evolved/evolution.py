@@ -71,10 +71,8 @@ class CommonEpisodes:
         if self.jobs == 1 or len(table) == 1:
             return self._played(table, root, first, count)
         parts = np.array_split(np.arange(len(table)), min(len(table), cores(self.jobs)))
-        calls = [
-            Call(functools.partial(_lost, self.env_id, self.kwargs, part, table[part], root, first, count))
-            for part in parts
-        ]
+        own = self.env_id, self.kwargs
+        calls = [Call(functools.partial(_lost, *own, part, table[part], root, first, count)) for part in parts]
         lost = np.empty((len(table), count))
         for (part, values, seconds), here in outcomes(calls, self.jobs, Watch()):
             lost[part] = values
@@ -200,19 +198,10 @@ class Evolution:
             ratio = float(own.mean()) / base
             apart = (own - ratio * start) / base  # of a ratio, by linearisation
             low, high = normal_mean(ratio, float(apart.var()) * len(own), len(own))
-            rows.append(
-                {
-                    "env_kwargs": one.kwargs,
-                    "episodes": len(own),
-                    "root": self.roots[2],
-                    "loss": float(own.mean()),
-                    "start": float(start.mean()),
-                    "untrained": float(before.mean()),
-                    "ratio": round(ratio, 5),
-                    "low": round(float(low), 5),
-                    "high": round(float(high), 5),
-                }
-            )
+            lost = {"loss": own, "start": start, "untrained": before}
+            row = {"env_kwargs": one.kwargs, "episodes": len(own), "root": self.roots[2]}
+            row |= {name: float(values.mean()) for name, values in lost.items()}
+            rows.append(row | {"ratio": round(ratio, 5), "low": round(float(low), 5), "high": round(float(high), 5)})
         return rows
 
 
@@ -239,9 +228,14 @@ def _best_of(evolution: Evolution, call: Mapping[str, Any], path: Path | None) -
     ratios = [float(np.mean([row["ratio"] for row in judging.report(one[0], one[0])])) for one in made]
     best = made[int(np.argmin(ratios))]
     best[1]["seeds"] = [{"seed": x, "loss_over_reference": y} for x, y in zip(seeds, ratios, strict=True)]
-    if path is not None:
-        write_alone(path, lambda place: place.write_text(json.dumps(best[1], indent=1) + "\n"))
+    _write(best[1], path)
     return best
+
+
+def _write(card: Mapping[str, Any], path: Path | None) -> None:
+    """Write a card, where there is a path."""
+    if path is not None:
+        write_alone(path, lambda place: place.write_text(json.dumps(card, indent=1) + "\n"))
 
 
 def evolve_by(env_id: str, steps: int | None = None, **given: Any) -> Evolved:
@@ -279,13 +273,12 @@ def evolve(
     The same `seed` and `generations` give the same parameters (on one platform).
 
     Args:
-        env_id: a registered environment, or the name of its problem.
-        env_kwargs: its keyword arguments, without actions and observation.
+        env_id: a registered environment, or the name of its problem. env_kwargs: its keywords, without the forms.
         seconds: processor time of the whole call, of all processes together, without compiling.
         generations: how many. At least one of the two is needed.
         seed: of the search and of all episodes, an integer >= 0.
-        seeds: so many searches, by this seed and those after it, each for the time given. The best on common held-out
-            episodes is returned; its card has the mean loss of all, as a multiple of the reference, under "seeds".
+        seeds: so many searches, `seed` and on, each for the time given; the best on common held-out episodes is
+            returned. Its card has the mean loss of all, as a multiple of the reference, under "seeds".
         population: candidates of a generation, >= 4.
         mix: several environments: for each what it adds to `env_kwargs`, and `episodes` where wanted.
         episodes: of each candidate on each environment in a generation.
@@ -317,12 +310,9 @@ def evolve(
     seconds = None if seconds is None else number("seconds", seconds, 0, above=True)
     generations = sys.maxsize if generations is None else integer("generations", generations, 1, 10**6)
     env_id = environment_id(env_id)
-    trust, population, every = (
-        flag("trust", trust),
-        integer("population", population, 4, 1000),
-        integer("every", every, 1, 10**6),
-    )
-    held_out, former = integer("held_out", held_out, 1, 1000), {} if resume is None else read_card(Path(resume))
+    trust, population = flag("trust", trust), integer("population", population, 4, 1000)
+    every, held_out = integer("every", every, 1, 10**6), integer("held_out", held_out, 1, 1000)
+    former = {} if resume is None else read_card(Path(resume))
     mix, kwargs = former.get("mix") if mix is None else mix, {**(former.get("env_kwargs") or {}), **(env_kwargs or {})}
     path = None if out is None else Path(str(out).removesuffix(".json") + ".json")
     if path is not None:
@@ -338,7 +328,7 @@ def evolve(
         own = {**kwargs, **one}
         count = own.pop("episodes", episodes)
         named = [call[name] for name in ("env_id", "env_kwargs", "mix")]
-        with names_alone(f"the card {resume}", flag("trust", trust) or resume is None, named):
+        with names_alone(f"the card {resume}", trust or resume is None, named):
             environments.append(CommonEpisodes(env_id, own, count, jobs_number(jobs)))
         if by_certificate(environments[-1].task):
             text = f"evolve tunes an index, which needs a budget or a pull_cost, got {own}: where a delta alone ends"
@@ -389,8 +379,7 @@ def evolve(
         "versions": packages(cmaes),
         "cpu_seconds": round(evolution.spent(), 1),
     }
-    if path is not None:
-        write_alone(path, lambda place: place.write_text(json.dumps(card, indent=1) + "\n"))
+    _write(card, path)
     if interrupts:
         raise KeyboardInterrupt(f"{path} holds the best checkpoint so far") from interrupts[0]
     return Evolved((card["parameters"], card))

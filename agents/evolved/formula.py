@@ -40,14 +40,7 @@ from ..core.agent import Floats
 from .network import HUNDRED, own_features, single_correction
 
 PARAMETERS = (
-    "alpha",
-    "beta",
-    "rho",
-    "kappa",
-    "gamma",
-    "delta",
-    "eta",
-    "mu",
+    *("alpha", "beta", "rho", "kappa", "gamma", "delta", "eta", "mu"),
     *(f"{name}{j}" for j in (1, 2) for name in "cpqrs"),
 )
 LSA = (0.675, 0.5, *[0.0] * 16)  # the index of LSA with alpha = 1.35
@@ -59,10 +52,9 @@ CLOSE = 1e-3  # boundaries of Bernoulli arms nearer to 0 or 1 are taken for it, 
 def at_budget(parameters: Floats, fair: float) -> Floats:
     """The same parameters (P, 18), with the weight of ln n for beta, and nu for kappa. fair: ln(T / K)."""
     own = parameters.copy()
-    own[:, 1] += parameters[:, 6] * (fair - HUNDRED)
-    own[:, 3] = [
-        abs(kappa) * math.exp(min(mu * (fair - HUNDRED), MOST)) for kappa, mu in parameters[:, [3, 7]].tolist()
-    ]
+    more = fair - HUNDRED
+    own[:, 1] += parameters[:, 6] * more
+    own[:, 3] = [abs(kappa) * math.exp(min(mu * more, MOST)) for kappa, mu in parameters[:, [3, 7]].tolist()]
     return own
 
 

@@ -200,13 +200,13 @@ class TrainingPlan:
         for entry in entries:
             kwargs = {**env_kwargs, **entry}
             numbers = {name: integer(name, kwargs.pop(name, self.own[name]), *LIMITS[name]) for name in OF_ENTRY}
-            one = training_environment(self.env_id, kwargs, numbers, not self.row.equivariant)
-            if one.forms != (forms := (self.environments or [one])[0].forms):
-                raise ValueError(f"all entries of mix must have the same forms, got {forms} and {one.forms}")
-            if one.task.waits != (self.environments or [one])[0].task.waits:
+            self.environments.append(training_environment(self.env_id, kwargs, numbers, not self.row.equivariant))
+        self.environment = first = self.environments[0]
+        for one in self.environments:
+            if one.forms != first.forms:
+                raise ValueError(f"all entries of mix must have the same forms, got {first.forms} and {one.forms}")
+            if one.task.waits != first.task.waits:
                 raise ValueError("all entries of mix must have batch or delay, or none: else their observations differ")
-            self.environments.append(one)
-        self.environment = self.environments[0]
         # Those that are reported on: an entry of a mix repeats actions while it is learned on, and checkpoints chosen.
         self.judged = [one if mix is None else replace(one, pulls_per_action=1) for one in self.environments]
         self.settings: dict[str, Any] = self.row.settings(self.environment, self.own["num_envs"], given)

@@ -34,8 +34,8 @@ class Clock:
     """How much of a training is over: by its steps or by its wall time, whichever is further.
 
     `steps` are actions, `seconds` the wall time of the whole call but for compiling, of which at least half is for
-    learning; either may be None. `began`: by `time.perf_counter()`. `Checkpoints` sets `steps_taken`, and
-    `evaluation_seconds` of one checkpoint, for which time is kept back at the end.
+    learning; either may be None. `Checkpoints` sets `steps_taken`, and `evaluation_seconds` of one checkpoint, for
+    which time is kept back at the end.
     """
 
     def __init__(self, steps: int | None, seconds: float | None, began: float, compiling: CompileTime) -> None:
@@ -53,10 +53,7 @@ class Clock:
         return time.perf_counter() - self._began
 
     def falling(self, start: float) -> Callable[[float], float]:
-        """A learning rate that falls linearly with the share of the training that is over, to `FLOOR` times its start.
-
-        SB3's argument is not used: it knows of steps only, and of one stage only.
-        """
+        """A learning rate that falls linearly with the share of the training, to `FLOOR` times its start."""
         return lambda _: start * max(1.0 - self.share(), FLOOR)
 
     def share(self) -> float:
@@ -129,8 +126,7 @@ class Checkpoints(BaseCallback):
 
     def _evaluate(self) -> None:
         """Evaluate the mean of the weights, and keep it as a checkpoint."""
-        began = time.perf_counter()
-        policy = self.model.policy
+        began, policy = time.perf_counter(), self.model.policy
         present = {name: weight.clone() for name, weight in policy.state_dict().items()}
         policy.load_state_dict(self.mean)
         returns = self.held_out.returns(Trained(self.model))

@@ -131,10 +131,8 @@ def advice(name: str, kept: int, result: Mapping[str, Any]) -> list[str]:
     """What to make of a training that has not helped, or that a reference agent outdoes, in sentences."""
     said = []
     if kept == 0:
-        text = (
-            "no checkpoint was better than the untrained start, which is kept: train longer (--seconds, --steps), or "
-        )
-        said.append(f"{text}with a smaller learning_rate")
+        how = "train longer (--seconds, --steps), or with a smaller learning_rate"
+        said.append(f"no checkpoint was better than the untrained start, which is kept: {how}")
     differences = {agent: one for agent, one in result["differences"].items() if agent != UNTRAINED}
     ahead = [agent for agent, one in differences.items() if one.get("net_return", one["score"])["high"] < 0]
     if ahead:

@@ -15,7 +15,4 @@ _Base: Any = policies.MaskableActorCriticPolicy
 
 
 class MaskableEquivariantPolicy(Equivariant, _Base):
-    """The equivariant policy for MaskablePPO, which reads `observation="features"`.
-
-    It is used as `MaskablePPO(MaskableEquivariantPolicy, env)`; see `policy.Equivariant` for its arguments.
-    """
+    """The equivariant policy for `MaskablePPO(MaskableEquivariantPolicy, env)`; see `policy.Equivariant`."""

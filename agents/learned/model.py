@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,12 +30,10 @@ from ..core.agent import task_of
 from ..core.files import finish, reading, require_folder, write_together
 from ..core.forms import forms_of
 from ..models.cards import FORMAT, card_path, check_format, read_card, stored_card, train_again
-from ..registry import recipe_of
+from ..registry import MODELS, recipe_of
 from . import plain
 from .plain import Facts, NotPlainError
 from .policy import Equivariant, EquivariantPolicy
-
-SUFFIXES = (".safetensors", ".zip")  # of files of models; the second is SB3's
 
 # Attributes that belong to a run, not to the model.
 _PASSING = ("_last_obs", "_last_episode_starts", "_last_original_obs", "ep_info_buffer", "ep_success_buffer")
@@ -146,7 +145,7 @@ class Trained:
         `trust` when it is loaded.
 
         Args:
-            out: the path without its suffix, or with one of `SUFFIXES`.
+            out: the path, with one of these suffixes or without.
 
         Raises:
             ValueError: for a network that came with the package, which is no model of SB3; and where out names no file.
@@ -163,16 +162,9 @@ class Trained:
             content = plain.written({"format": FORMAT, **facts}, self.model)
             write = lambda path: path.write_bytes(content)
         write_together(card, self.card, {file.name: write})
-        for suffix in {*SUFFIXES} - {file.suffix}:  # a model that was here before
+        for suffix in {*MODELS} - {file.suffix}:  # a model that was here before
             file.with_suffix(suffix).unlink(missing_ok=True)
         return file
-
-
-class PolicyOnly:
-    """A policy without the algorithm that trained it; it has what `Trained` needs of a model of SB3."""
-
-    def __init__(self, policy: EquivariantPolicy, name: str) -> None:
-        self.policy, self.name, self.predict = policy, name, policy.predict
 
 
 def load_stored(name: str, task: Task) -> Trained:
@@ -184,7 +176,8 @@ def load_stored(name: str, task: Task) -> Trained:
         facts, (weights, _) = plain.facts_in(file), plain.weights_in(file)
         policy = EquivariantPolicy(*plain.spaces_of(facts), lambda _: 0.0, **plain.network_of(facts, weights))
         policy.load_state_dict(weights)
-    return Trained(PolicyOnly(policy, name), card, task)
+    # What `Trained` needs of a model of SB3: this is a policy without the algorithm that trained it.
+    return Trained(SimpleNamespace(policy=policy, name=name, predict=policy.predict), card, task)
 
 
 class Repeated:
@@ -212,8 +205,8 @@ class Repeated:
 def paths_of(out: str | Path) -> tuple[Path, Path]:
     """Where the model and the card are; `out` may or may not have a suffix of a model."""
     path = Path(out)
-    stem = path.stem if path.suffix in SUFFIXES else path.name
-    if stem in ("", *SUFFIXES):
+    stem = path.stem if path.suffix in MODELS else path.name
+    if stem in ("", *MODELS):
         raise ValueError(f"out must name a file, got {str(out)!r:.200}")
     return path.with_name(f"{stem}.safetensors"), path.with_name(f"{stem}.json")
 
@@ -221,15 +214,12 @@ def paths_of(out: str | Path) -> tuple[Path, Path]:
 def load(path: str | Path, env_or_task: object = None, *, trust: bool = False) -> Any:
     """A model that `train` has written, or, with `trust`, SB3's own `save`: PPO, A2C or DQN on features or beliefs.
 
-    It is a `Trained`; of `evolved` an agent, or what makes it.
-
-    A file of this package, or with a policy of this package, is read as plain weights, which runs no code of its maker.
-    Any other file holds pickles, and loading it runs the code in them.
+    It is a `Trained`; of `evolved` an agent, or what makes it. A file of this package, or with a policy of this
+    package, is read as plain weights, which runs no code of its maker. Any other file holds pickles, which do.
 
     Args:
         path: of the file, `.safetensors`, or `.zip` as SB3 and earlier versions write it; the suffix may be left out.
-            The card is read from the `.json` file beside it, if any. Of `evolved`, the `.json` file: an agent for
-            `env_or_task`, or a function of the task that makes it.
+            The card is read from the `.json` file beside it, if any. Of `evolved`, the `.json` file.
         env_or_task: what the model is to run on; an equivariant policy takes any K. None: as trained, or, for an
             equivariant policy, as the observations come.
         trust: load files that are not plain too: their makers may run any code.
@@ -270,8 +260,8 @@ def load(path: str | Path, env_or_task: object = None, *, trust: bool = False) -
         sizes = ", ".join(f"{name!r} {each} for each and {more} more" for name, (each, more, _) in NUMBERS.items())
         raise ValueError(
             f"{file} was trained on other observations: shape {model.observation_space.shape} for {arms} arms, where "
-            f"numbers are, by observation: {sizes}: give a model in place of "
-            "the file, which SB3's own load(file, env=env) reads, with an environment as in its training"
+            f"numbers are, by observation: {sizes}: give a model in place of the file, which SB3's own "
+            "load(file, env=env) reads, with an environment as in its training"
         )
     if env_or_task is not None and (K := task_of(env_or_task).K) != arms:
         if not isinstance(model.policy, Equivariant):

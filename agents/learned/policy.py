@@ -128,10 +128,8 @@ else:
 class Equivariant(_Base):
     """A mixin that puts `ArmNetwork` into SB3's ActorCriticPolicy, or into sb3-contrib's MaskableActorCriticPolicy.
 
-    It reads `observation="relative"` or "features". Which, and whether an action stops, the spaces say.
-
-    Args:
-        *args, **kwargs: of the policy class. hidden: width of the layers, from 1 to 4096.
+    It reads `observation="relative"` or "features". Which, and whether an action stops, the spaces say. `hidden`: width
+    of the layers, from 1 to 4096; the other arguments are of the policy class.
     """
 
     any_arms = True  # it runs with any number of arms
@@ -207,9 +205,7 @@ def _best(logits: Tensor, allowed: Tensor | None, slack: float) -> tuple[Tensor,
 
 
 class EquivariantPolicy(Equivariant, ActorCriticPolicy):
-    """The equivariant policy for PPO and A2C, which reads `observation="relative"` or "features".
-
-    It is used as `PPO(EquivariantPolicy, env, policy_kwargs={"hidden": 64})`; see `Equivariant` for its arguments.
+    """The equivariant policy for PPO and A2C: `PPO(EquivariantPolicy, env, policy_kwargs={"hidden": 64})`.
 
     The two methods that a training spends its time in are SB3's without its objects: the distribution of the actions is
     a tensor of log probabilities.

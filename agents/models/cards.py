@@ -64,9 +64,8 @@ def stored_card(name: str, task: Task) -> dict[str, Any]:
         instead = f"make one: {command} --out evolved, which makes the agent evolved.json"
         instead += "; where both have been trained, it has lost less than ppo" * (name == "ppo")
     there = ", ".join(sorted(one.stem.removeprefix(f"{name}-") for one in FOLDER.glob(f"{name}-*.json")))
-    raise ValueError(
-        f"{name} has no stored model for {kind.name} with {limit}, only for {there or 'nothing'}; {instead}"
-    )
+    text = f"{name} has no stored model for {kind.name} with {limit}, only for {there or 'nothing'};"
+    raise ValueError(f"{text} {instead}")
 
 
 def train_again(card: Mapping[str, object]) -> str:
@@ -109,9 +108,9 @@ def stored_parameters(task: Task, names: Sequence[str]) -> list[float]:
 
 
 class Network:
-    """A learned agent whose networks come with the package: called with a task or an environment, it makes the agent.
+    """A learned agent whose networks come with the package; called with a task or an environment, it makes the agent.
 
-    PyTorch is imported when an agent is made. The attributes are as of an `Agent`.
+    PyTorch is imported then. The attributes are as of an `Agent`.
     """
 
     name, source = "ppo", "this package: a network for each arm, trained by PPO on random instances"

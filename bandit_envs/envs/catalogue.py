@@ -77,8 +77,8 @@ def register_problem(kind: type[Problem]) -> type[Problem]:
         kind: a subclass of `Problem`; the name is its attribute `name`. It is returned, as by a decorator.
 
     Raises:
-        ValueError: for what is no problem, and for a name that belongs to a problem of this package or of an
-            installed one, or is a short form of one of this package's: "top-k", "BESTARM".
+        ValueError: for what is no problem, and for a name of a problem of this package, in a short form too ("top-k",
+            "BESTARM"), or of an installed one.
     """
     if not isinstance(kind, type):
         raise ValueError(f"a problem is a class, got {kind!r:.200}")

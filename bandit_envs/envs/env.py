@@ -23,51 +23,37 @@ MODES = ("human", "ansi", "rgb_array")  # of `render`
 
 
 class PureExplorationEnv(Environment, gym.Env[Any, Any]):
-    """A pure-exploration bandit, one episode at a time: pull arms, then stop and answer.
+    """A pure-exploration bandit, one episode at a time: pull arms, then stop and answer; see docs/environments.md.
 
     Action: `actions="arm"`: an arm 0 .. K - 1, or K to stop with the plug-in answer; a spent budget ends the episode
-    with the plug-in answer. `actions="full"`: a dict of `arm`, `times` (bulk pull) and `answer` (mask (K,)), read when
-    `arm` is K or the budget is spent.
+    with it. `actions="full"`: a dict of `arm`, `times` (bulk pull) and `answer` (mask (K,)), read when `arm` is K or
+    the budget is spent; where results are pending, `times` 0 closes a batch, and shows the next result.
 
-    Observation: `observation="statistics"`: a dict of `pulls` (K,), `total`, `mean`, `variance` (K,) or (K, D),
-    `remaining` (1,) (-1 without a budget) and `public_seed` (1,). Where certificates count on samples in a range
-    (`Task.keeps_moments`), also `moments`, (K, 2) or (K, D, 2), third and fourth central moments. Where arms are the
-    columns of one table (`Task.items`), also `scores`, (K, N) or (K, N, D): of arm k the first pulls[k] are shown.
-    `observation="features"`: float32 (K * F,), arm-major, of `bandit_envs.FEATURES`. `observation="history"`: a dict of
-    `arms` (H,), `samples` (H,) or (H, D), `times` (H,), `length` (1,), the entries so far, `remaining` and
-    `public_seed`. H is the budget or max_pulls, the smaller one. An entry is a pull of an arm, or a bulk pull, with the
-    mean of its samples and how many they are; behind the last one, arms are -1, samples and times 0. Where coordinates
-    are pulled, arms are the actions.
-
-    `observation="relative"`: float32 (6 K + 4,), what is believed of the arms, in any units (docs/potential.md). With
-    `ranked=True`, arms come in the order of certainty, least sure first, and actions name ranks of the observation last
-    shown; `info` is by arm index, with `order` (K,), the arms by rank.
+    Observation: `"statistics"`: a dict of `pulls` (K,), `total`, `mean`, `variance` (K,) or (K, D), `remaining` (1,)
+    (-1 without a budget) and `public_seed` (1,); with `Task.keeps_moments` also `moments`, (K, 2) or (K, D, 2), third
+    and fourth central ones; with `Task.items` also `scores`, (K, N) or (K, N, D), of arm k the first pulls[k] shown.
+    `"features"`: float32 (K * F,), arm-major, of `bandit_envs.FEATURES`. `"relative"`: float32 (6 K + 4,), what is
+    believed of the arms, in any units (docs/potential.md). `"history"`: a dict of `arms` (H,), `samples` (H,) or
+    (H, D), `times` (H,), `length` (1,), the entries so far, `remaining` and `public_seed`; H is the budget or
+    max_pulls, the smaller one; behind the last entry arms are -1, samples and times 0. With `batch` or `delay` dicts
+    have `pending`, of the shape of `pulls`, and arrays one more number of each arm: pending / (pulls + pending);
+    histories have single pulls. Results count in the order of the pulls, or of their arm's where arms count alone.
 
     Reward: 0, less `pull_cost` per pull; at the end the answer's score in [0, 1] (or 1 if correct, with
     `reward="correct"`). With `reward="gain"`: of each pull its expected gain in the score at the end, less `pull_cost`,
-    and nothing at the end (`bandit_envs.problems.lookahead`). Terminated: the agent answered, or the budget is spent.
+    when its result is shown, and nothing at the end. Terminated: the agent answered, or the budget is spent.
     Truncated: `max_pulls` is reached.
 
-    Info: `sample`, what the pull yielded (the average of a bulk pull). At the end also `answer`, `correct`,
-    `is_success`, `score`, `total_pulls` and the problem's metrics.
+    Info: `sample`, what the pull yielded (the average of a bulk pull; none with `batch` or `delay`); `order` (K,), the
+    arms by rank, with `ranked`. At the end also `answer`, `correct`, `is_success`, `score`, `total_pulls`, `money` with
+    `cost`, and the problem's metrics.
 
     With the defaults, learners of reinforcement learning end behind random play: to train an agent, give
     `observation="relative", stop=False, reward="gain", ranked=True`, or call `agents.train`.
 
-    With `batch` or `delay`, a pull is asked, and counts, at once. Its result is shown when the pulls of its batch have
-    been asked, and then so many further ones. Results count in the order in which they were asked for; in problems in
-    which each arm counts by itself, and of tables, in that of their arm. Dicts have `pending` (K,), or (K, D) where
-    coordinates are pulled: the pulls whose results are not shown. Arrays have one more number of each arm, behind its
-    others: pending / (pulls + pending). At the end of the budget or at `max_pulls`, all results are shown before the
-    answer; a stop answers from what is shown. Full actions may have `times` 0: nothing is asked, an incomplete batch is
-    closed, and the next result is shown; a ValueError where nothing is pending. `info` has no `sample`; histories have
-    single pulls. With `reward="gain"` a pull is paid for when its result is shown, at what was shown just before.
-
-    With `cost`, the budget is money; sums may exceed it by 1e-9 of it. `remaining` is what is left, rounded down, at
-    least 1 while some arm can be paid, and 0 afterwards. A bulk pull is cut to what can be paid. A pull of an arm that
-    cannot be paid pulls nothing, and ends the budget; its `sample` is NaN. `info` has `money` at the end, the cost of
-    all pulls. Of "row", rows of a table cost 1 each, when a first arm is pulled in them; the budget is spent when all
-    arms have been pulled in all rows that it pays. Shuffled arms change places with those of the same price alone.
+    With `cost`, sums may exceed the budget by 1e-9 of it. `remaining` is what is left, rounded down, at least 1 while
+    some arm can be paid. A bulk pull is cut to what can be paid; a pull of an arm that cannot be paid pulls nothing,
+    and ends the budget; its `sample` is NaN. Shuffled arms change places with those of the same price alone.
 
     A copy in mid-episode (`copy.deepcopy`, pickle) shows the same next samples: planning on copies sees the future.
 
@@ -121,9 +107,8 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
         self._is_ranked = self.setting.ranked
         self._last, self._gains = self.task.last, self.setting.reward == "gain"
         self._paid = 0.0 - self.task.pull_cost  # the reward of a single pull
-        self._full, self._plain = self._core.full, self.task.observation == "statistics" and not self._is_ranked
-        self._waits = self.task.waits
-        self._plain = not (not self._plain or self._waits or self.task.keeps_moments or self.task.items)
+        self._full, self._waits, plain = self._core.full, self.task.waits, self.task.observation == "statistics"
+        self._plain = plain and not (self._is_ranked or self._waits or self.task.keeps_moments or self.task.items)
         self._views = tuple(view[0] for view in self._core.observe(copy=False).values()) if self._plain else ()
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Any, Info]:
@@ -219,8 +204,7 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
         }
 
     def action_masks(self) -> NDArray[np.bool_]:
-        mask: NDArray[np.bool_] = super().action_masks()[0]
-        return mask
+        return super().action_masks()[0]  # type: ignore[no-any-return]
 
     @functools.cached_property
     def _viewer(self) -> Viewer:

@@ -228,12 +228,8 @@ class Episodes:
         self, rows: NDArray[np.int64], answers: NDArray[np.bool_] | None
     ) -> tuple[NDArray[np.bool_], dict[str, Array]]:
         """The answers (n, K) of slots (n,), None: the plug-in ones; and what the problem's `verdict` says of them."""
-        answer = self._plug_in(rows) if answers is None else answers
+        answer = self.problem.plug_in(self.seen(rows)) if answers is None else answers
         return answer, self.problem.verdict(answer, self.truth if self.shared else self.truth[rows])
-
-    def _plug_in(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """The plug-in answers of the given slots."""
-        return self.problem.plug_in(self.seen(rows))
 
     def finish(self, rows: NDArray[np.int64], answers: Array | None) -> dict[str, Array]:
         """Score the slots `rows` (n,) that have just ended, pay for it, and return the info of the end.
@@ -243,7 +239,7 @@ class Episodes:
         sim = self.simulator
         given = None if answers is None else answers[rows] != 0
         if given is not None and (cut := sim.truncated[rows]).any():
-            given[cut] = self._plug_in(rows[cut])
+            given[cut] = self.problem.plug_in(self.seen(rows[cut]))
         answer, verdict = self.assess(rows, given)
         if self._gain is None:
             prize = verdict["score"] if self.setting.reward == "score" else verdict["correct"]
@@ -269,7 +265,8 @@ class Episodes:
         sim, inside = self.simulator, np.full((len(rows), self.K), -1, np.int8)
         moments = None if sim.moments is None else sim.moments[rows]
         if sim.scores is not None:
-            moments, inside[...] = sim.scores[rows], self._plug_in(rows) if answers is None else answers
+            moments = sim.scores[rows]
+            inside[...] = self.problem.plug_in(self.seen(rows)) if answers is None else answers
         return self.certifier.levels(sim.pulls[rows], self.mean[rows], self.variance[rows], inside, moments)
 
     def masks(self) -> NDArray[np.bool_]:
@@ -364,8 +361,7 @@ class Episodes:
 class Environment(ABC):
     """What the single and the vector environment have in common: a setting, episodes, and how they are copied.
 
-    Attributes named in `bound`, which `_bind` makes, share arrays. Copied one by one, they would do so no longer: a
-    copy makes them itself, and takes over the state of the episodes.
+    Attributes named in `bound`, which `_bind` makes, share arrays: a copy makes them itself, and takes over the state.
     """
 
     setting: Setting

@@ -91,10 +91,7 @@ def check_size(task: Task, count: int) -> None:
 
 
 class History:
-    """The histories of E episodes of a task.
-
-    Args:
-        task: with observation="history". count: E.
+    """The histories of so many episodes, E, of a task with observation="history".
 
     Attributes:
         arms: (E, H), -1 behind the last entry. samples: (E, H), or (E, H, D) where a pull samples D numbers.
@@ -137,11 +134,7 @@ class History:
 
 
 def entries_of(task: Task, arms: Ints, times: Ints, length: Ints) -> NDArray[np.bool_]:
-    """Which places of histories hold entries, (E, H).
-
-    Args:
-        task: of the episodes. arms, times: (E, H). length: (E, 1).
-    """
+    """Which places of histories hold entries, (E, H), of arms and times (E, H), and length (E, 1)."""
     H = arms.shape[1]
     inside = np.arange(H) < length
     for name, array, low, high, allowed in (

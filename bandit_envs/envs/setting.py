@@ -217,15 +217,13 @@ def resolve(
     if shuffle_arms is None:  # ties go to the lowest index; the samplers of this package draw all arms alike
         compared = not kind.local and not (isinstance(source, Sampler) and ours(source))
         shuffle_arms = kind.any_order and source.defaults.get("", {}).get("shuffle_arms", compared)
-    chosen = {k: v for k, v in defaults.items() if k in kind.parameters} | parameters
     names = source.arm_names if isinstance(source, Instance) else ()
-    chosen = kind.by_names(chosen, names)
+    chosen = kind.by_names({k: v for k, v in defaults.items() if k in kind.parameters} | parameters, names)
     arms, same = source.arms, ("distribution", "support", "sigma", "items", "ranges")
     known: dict[str, Any] = {name: getattr(arms, name) for name in same}
     known |= {"dependent": source.D > 1 and arms.code == RESAMPLED, "can_stop": flag("stop", stop)}
-    known |= {"budget": budget, "delta": delta, "max_pulls": max_pulls, "pull_cost": pull_cost}
-    known |= {"actions": actions, "observation": observation_form(observation)}
-    known |= {"pull": pull, "batch": batch, "delay": delay}
+    known |= {"budget": budget, "delta": delta, "max_pulls": max_pulls, "pull_cost": pull_cost, "pull": pull}
+    known |= {"actions": actions, "observation": observation_form(observation), "batch": batch, "delay": delay}
     known["cost"] = None if cost is None else prices_of(cost, source.K, names)
     task = Task(problem=problem, parameters=chosen, K=source.K, D=source.D, **known)
     _check_beliefs(task, choice("reward", reward, REWARDS), flag("ranked", ranked))

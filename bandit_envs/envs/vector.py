@@ -106,20 +106,17 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
     @property
     def total_pulls(self) -> NDArray[np.int64]:
         """A live view of the pulls in every slot, (N,)."""
-        spent: NDArray[np.int64] = self._sim.spent
-        return spent
+        return self._sim.spent
 
     @property
     def remaining(self) -> NDArray[np.int64]:
         """A live view of the budget left in every slot, (N,), -1 without a budget."""
-        left: NDArray[np.int64] = self._sim.remaining[:, 0]
-        return left
+        return self._sim.remaining[:, 0]
 
     @property
     def public_seeds(self) -> NDArray[np.int64]:
         """The public seed of each slot's episode, (N,), as in the observation; it must not be written to."""
-        seeds: NDArray[np.int64] = self._sim.public_seed[:, 0]
-        return seeds
+        return self._sim.public_seed[:, 0]
 
     @property
     def simulation(self) -> Simulation:
@@ -288,10 +285,7 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
 
     @property
     def certifier(self) -> Certifier | None:
-        """The certifier of `level` and of the level in the info of ended episodes, see `Task.certifier`; or None.
-
-        It can be set, for an agent with a certificate of its own.
-        """
+        """The certifier of `level` and of the info of ended episodes, see `Task.certifier`, or None; it can be set."""
         return self._core.certifier
 
     @certifier.setter

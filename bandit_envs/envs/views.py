@@ -37,10 +37,7 @@ class View(NamedTuple):
 
 
 class Viewer:
-    """Makes the views of the episodes of a task.
-
-    Args:
-        task: of the episodes. problem: the task's own; None: it is made.
+    """Makes the views of the episodes of a task; of its problem, where that has been made already.
 
     Attributes:
         value: what the value of an arm is, "mean" or "margin".
@@ -88,10 +85,8 @@ class Viewer:
 def boundary_of(problem: Problem, means: Floats) -> float | None:
     """The mean that parts the scalar arms of the plug-in answer from the others; None where there is none, or not yet.
 
-    Where the problem knows no such mean, as that of the k best arms, it is halfway between the two kinds of arms.
-
-    Args:
-        problem: what is asked. means: (K,), NaN for arms never pulled.
+    Where the problem knows no such mean, as that of the k best arms, it is halfway between the two kinds of arms. Of
+    arms never pulled, the means (K,) are NaN.
     """
     if problem.boundary is not None:
         return float(problem.boundary)
@@ -105,9 +100,8 @@ def boundary_of(problem: Problem, means: Floats) -> float | None:
 
 def outline(polyhedron: Polyhedron, low: Floats, high: Floats) -> Floats:
     """The corners (V, 2), in order, of a two-dimensional polyhedron in the box from low to high (2,); V may be 0."""
-    corners = [
-        np.array(corner) for corner in ((low[0], low[1]), (high[0], low[1]), (high[0], high[1]), (low[0], high[1]))
-    ]
+    (x0, y0), (x1, y1) = low, high
+    corners = [np.array(corner) for corner in ((x0, y0), (x1, y0), (x1, y1), (x0, y1))]
     for row, end in zip(polyhedron.A, polyhedron.b, strict=True):
         kept = []
         for i, here in enumerate(corners):

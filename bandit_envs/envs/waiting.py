@@ -206,13 +206,10 @@ def _follow(sim: Simulation, line: Line, log: Log, shows: bool, arms):
 
 
 class Waiting:
-    """The results of E episodes of a task that are not shown yet.
+    """The results of E episodes that are not shown yet: `pending` (E, K), or (E, K, D) where coordinates are pulled.
 
     Args:
         task: with `batch` or `delay`. simulator: of the episodes. local: whether each arm counts by itself.
-
-    Attributes:
-        pending: (E, K), or (E, K, D) where coordinates are pulled.
     """
 
     def __init__(self, task: Task, simulator: Simulator, local: bool) -> None:
@@ -259,10 +256,7 @@ class Waiting:
         raise ValueError(f"times must be in 0 .. {MOST_TIMES}, got {times[e]} (slot {e})")
 
     def follow(self, arms: Ints, history: History | None, shows: bool) -> int:
-        """Fill arms (E,) with those whose results are due next, -1 for none; returns how many they are.
-
-        shows: whether these results are shown.
-        """
+        """Fill arms (E,) with those whose results are due next, -1 for none; `shows`: show them. Returns how many."""
         log = self._no_log if history is None else history.log
         return int(_follow(self._simulator.arrays, self._line, log, shows, arms))
 

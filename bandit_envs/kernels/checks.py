@@ -180,9 +180,8 @@ def errors_of(what: str, code: object = None) -> Iterator[None]:
     Missing files and modules, and warnings, stay errors of their kind, with a note; whatever else a user's code raises,
     an exit of the process too, becomes a ValueError, with the error as its cause.
 
-    Args:
-        what: whose code it is: "the instance 'my-arms'".
-        code: the class or the function, where it may come with this package: the errors of ours are left as they are.
+    `what`: whose code it is: "the instance 'my-arms'". `code`: the class or the function, where it may come with this
+    package: the errors of ours are left as they are.
     """
     if code is not None and ours(code):
         yield
@@ -206,8 +205,7 @@ def errors_of(what: str, code: object = None) -> Iterator[None]:
 def called(what: str, function: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
     """What a function, or a class, makes of parameters; see `errors_of` for its errors.
 
-    Raises:
-        ValueError: for parameters that it does not take, or that are missing, naming those that it takes.
+    A ValueError for parameters that it does not take, or that are missing, names those that it takes.
     """
     try:
         signature = inspect.signature(function)

@@ -16,12 +16,12 @@ departures  D1 the active rows are kept as Q'R, Q orthonormal: their Gram matrix
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .checks import array, flag, install_hint
+from .checks import array, flag, require
 from .compiled import inlined, part, view
 from .structs import kernel
 
@@ -314,7 +314,8 @@ class Polyhedron:
             cost, table = np.append(np.zeros(D), -1.0), np.column_stack([rows, np.ones(M)])
             bounds = [(None, None)] * D + [(None, 1.0)]
             close = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-            found = _scipy_optimize().linprog(cost, table, ends / scale, bounds=bounds, options=close)
+            optimize = require("scipy.optimize", "this polyhedron")
+            found = optimize.linprog(cost, table, ends / scale, bounds=bounds, options=close)
             if found.status != 0:
                 raise ArithmeticError(f"the linear program for the inscribed ball failed: {found.message}")
             radius = (ends / scale - rows @ found.x[:-1]).min()
@@ -374,7 +375,8 @@ class Polyhedron:
         rows, excess = self.A * unit[:, None], (self.A @ x - self.b) * unit
         scale = excess.max()
         E, f = np.vstack([-rows.T, excess / scale]), np.append(np.zeros(len(x)), 1.0)
-        r = E @ _scipy_optimize().nnls(E, f)[0] - f  # y - x is the shortest u with -rows u >= excess
+        weights, _ = require("scipy.optimize", "this polyhedron").nnls(E, f)
+        r = E @ weights - f  # y - x is the shortest u with -rows u >= excess
         y: Floats = x - scale * r[:-1] / r[-1]
         if not ((self.A @ y - self.b) * unit <= 1e-9 * (np.abs(x).sum() + np.abs(y).sum())).all():
             raise ArithmeticError(f"no projection of {x.tolist()} found: the rows are too close to dependent ones")
@@ -405,11 +407,3 @@ def _closed_form(A: Floats, b: Floats) -> tuple[int, Floats]:
     if M == D + 1 and axis.sum() == D and value > 0 and (total == value).all() and (bounds[0] == 0).all():
         return SIMPLEX, np.array([np.zeros(D), np.full(D, b[~axis][0] / value)])
     return GENERAL, bounds
-
-
-def _scipy_optimize() -> Any:
-    try:
-        import scipy.optimize
-    except ImportError as error:
-        raise ImportError(f"this polyhedron needs SciPy: {install_hint()}") from error
-    return scipy.optimize

@@ -11,11 +11,7 @@ NAMES = {OLD: NEW, "genes": "parameters"}
 
 
 def spelled(given: Mapping[str, Any], taken: Collection[str] = (NEW,)) -> dict[str, Any]:
-    """A JSON form, or parameters in a text, in the spelling of the names that are taken.
-
-    Raises:
-        ValueError: where one is given in both spellings.
-    """
+    """A JSON form, or parameters in a text, in the spelling of the names that are taken; one in both is refused."""
     old = {one: now for one, now in NAMES.items() if one in given and one not in taken and now in taken}
     for one, now in old.items():
         if now in given:

@@ -14,7 +14,6 @@ import pickle
 import sys
 import threading
 import typing
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -35,7 +34,7 @@ class Kernel:
     """A compiled function of structs, arrays and numbers.
 
     It is compiled for each type, number of dimensions and order of arrays, and once more for those that are read-only.
-    Numbers are cast to their declared types, to `int` only integers. In the place of a struct its fields may stand.
+    Numbers are cast to their declared types, to `int` only integers.
 
     Args:
         function: what is compiled. one: the function of an algorithm that it was made of, or itself.
@@ -66,33 +65,22 @@ class Kernel:
         self._lock = threading.Lock()
 
     def __call__(self, *given: Any) -> Any:
-        return self._call(*given) if len(given) == len(self.kinds) else self(*self.whole(given))
+        if len(given) != len(self.kinds):
+            takes = f"{self.function.__qualname__} takes {', '.join(self.arguments)}"
+            raise TypeError(f"{takes}; got {len(given)} arguments")
+        return self._call(*given)
 
     def _slow_call(self, *given: Any) -> Any:
         self._call, entry = self._looked_at(given, (), self._slow_call)
         return entry(*given)
 
     def _slow_quick(self, *given: Any) -> Any:
-        if len(given) != len(self.kinds):
-            return self(*given)
         self.quick, entry = self._looked_at(given, self.arguments, self._slow_quick)
         return entry(*given)
 
     def bound(self, *given: Any) -> Callable[[], Any]:
         """The machine code, bound to these arguments: the quickest call where they stay the same."""
         return functools.partial(self._looked_at(given, (), self)[1], *given)
-
-    def whole(self, given: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The arguments with a struct wherever its fields were given."""
-        rest = deque(given)
-        try:
-            found = tuple(_take(kind, rest) for kind in self.kinds)
-        except IndexError:
-            rest.append(None)
-        if rest:
-            takes = f"{self.function.__qualname__} takes {', '.join(self.arguments)}"
-            raise TypeError(f"{takes}; got {len(given)} arguments")
-        return found
 
     def _looked_at(self, given: tuple[Any, ...], certain: Sequence[str], slow: Callable[..., Any]) -> tuple[Any, Any]:
         """The machine code for such arguments, behind a guard, which hands others to `slow`; and without it."""
@@ -102,9 +90,6 @@ class Kernel:
 
     def _found(self, given: tuple[Any, ...], forms: tuple[Any, ...]) -> Callable[..., Any]:
         """The machine code for arguments of types that are new: compiled, or read from the disk."""
-        flat = any(map(_kinds_of, self.kinds)) and not any(isinstance(one, tuple) for one in given)
-        if flat and len(given) == sum(map(_size, self.kinds)):  # the only field of each struct stands in its place
-            return lambda *fields: self(*self.whole(fields))
         handed = self._handed(given, True)
         with self._lock:
             if len(self._entries) >= ENTRIES:
@@ -239,12 +224,6 @@ def _is_apart(kind: Any) -> bool:
     return not named or any(map(_is_apart, fields.values()))
 
 
-def _size(kind: Any) -> int:
-    """How many arguments stand in the place of a struct whose fields are given one by one."""
-    fields = _kinds_of(kind)
-    return 1 if fields is None else sum(map(_size, fields.values()))
-
-
 def _taken_apart(kind: Any, one: Any) -> Iterator[Any]:
     """An argument, or the fields of a struct that is handed over field by field."""
     if _is_apart(kind):
@@ -252,14 +231,6 @@ def _taken_apart(kind: Any, one: Any) -> Iterator[Any]:
             yield from _taken_apart(inner, field)
     else:
         yield one
-
-
-def _take(kind: Any, rest: deque[Any]) -> Any:
-    """An argument off the list: a struct, or made of its fields."""
-    fields = _kinds_of(kind)
-    if fields is None or isinstance(rest[0], kind):
-        return rest.popleft()
-    return kind(*(_take(inner, rest) for inner in fields.values()))
 
 
 def _cast(name: str, kind: Any, one: Any) -> Any:
@@ -346,11 +317,9 @@ def _digest(function: Callable[..., Any]) -> str:
 
 
 def kernel(function: Callable[..., Any] | None = None, *, nogil: bool = False, arrays: bool = False) -> Any:
-    """The kernel of a function as it stands, whose structs are classes of modules.
+    """The kernel of a function as it stands, whose structs are classes of modules; a decorator, `@kernel(nogil=True)`.
 
-    Args:
-        function: the function; None: it is decorated, `@kernel(nogil=True)`. nogil: whether other threads may run.
-        arrays: whether it makes arrays.
+    nogil: whether other threads may run meanwhile. arrays: whether it makes arrays.
     """
     if function is None:
         return functools.partial(kernel, nogil=nogil, arrays=arrays)
@@ -362,8 +331,7 @@ def kernel(function: Callable[..., Any] | None = None, *, nogil: bool = False, a
 def episode_kernel(function: Callable[..., Any]) -> Any:
     """From a function of one episode, `f(e, ...)`, the kernel of a batch, `f(..., out)`, which sets every out[e].
 
-    Where an argument is annotated as a NamedTuple, the kernel takes one, or its fields one by one. The function makes
-    no arrays.
+    The function makes no arrays.
     """
     given = arguments_of(function)
     places = places_of(given)

@@ -90,12 +90,7 @@ class Measure(NamedTuple):
         return cls(_routine_of(function), np.array(numbers, np.float64))
 
     def tell(self, pulls: ArrayLike, mean: ArrayLike, out: Floats | None = None) -> Floats:
-        """The distances of episodes, (E, K), for callers in Python, in `out` where it is given.
-
-        Args:
-            pulls: (E, K). mean: (E, K) or (E, K, D).
-            out: (E, K), filled and returned.
-        """
+        """The distances of episodes, (E, K), in `out` where it is given; pulls (E, K), mean (E, K) or (E, K, D)."""
         T, m = np.ascontiguousarray(pulls, np.int64), np.ascontiguousarray(mean, np.float64)
         found = np.empty(T.shape)
         shapes = T.shape, m.shape, found.shape if out is None else out.shape
@@ -127,12 +122,10 @@ class Problem(ABC):
         tolerance: arms nearer to the boundary may be classified either way.
         scores_arms: whether the score is the share of arms that are classified correctly.
         local: whether an arm's margin depends on that arm alone; then `arm_margin` returns it.
-        any_order: whether the same arms in any order are the same question, so that their places may be changed from
-            episode to episode. A class that defines `margin`, `plug_in`, `truth` or `verdict` says it itself; else it
-            is False, as one of its arms may be special: a control.
+        any_order: whether the same arms in any order are the same question, so that they may change places. A class
+            that defines `margin`, `plug_in`, `truth` or `verdict` says it itself; else it is False.
         control_arm: the arm that keeps its place where arms come in a random order, a control; None: all may move.
-        polyhedron: the one that a mean must lie in, where this is what is asked; its geometry gives the coordinate of
-            an arm to pull.
+        polyhedron: the one that a mean must lie in, where this is what is asked.
         unit_gaussian_bound: whether `lower_bound` is that of N(mean, 1) arms alone: reports then multiply it by the
             variance of Gaussian arms that all have the same one, and leave it out for all other arms.
     """
@@ -197,12 +190,9 @@ class Problem(ABC):
 
     @property
     def settings(self) -> dict[str, object]:
-        """The parameters, JSON-able: `type(problem)(**problem.settings)` is the same problem.
+        """The parameters, JSON-able, lists for arrays: `type(problem)(**problem.settings)` is the same problem.
 
-        Arrays are lists in it, so that a constructor turns what it is given into an array by itself.
-
-        Raises:
-            TypeError: if the constructor has not kept one as an attribute.
+        A TypeError names one that the constructor has not kept as an attribute.
         """
         if missing := [name for name in self.parameters if not hasattr(self, name)]:
             text = f"the constructor of {type(self).__name__} must keep its"
@@ -224,9 +214,7 @@ class Problem(ABC):
     def check(self, task: TaskLike, source: Instance | Sampler | None = None) -> None:
         """Refuse a task, or arms, that the problem is not defined on. Here: arms of several dimensions.
 
-        Args:
-            task: gives the number of arms, their dimensions and support.
-            source: where the arms come from; None where only the task is known.
+        `source`: where the arms come from; None where only the task is known.
         """
         if task.D != 1:
             raise ValueError(f"{self.name} needs scalar arms, got arms of {task.D} dimensions")
@@ -344,10 +332,7 @@ class Problem(ABC):
         support: tuple[float, float] | None = None,
         exact: bool = False,
     ) -> dict[str, Any]:
-        """What certificates count on, for `common`: None as in `_arms_of`, but by `Task.certified_distribution`.
-
-        `exact`: a distribution that has the evidence itself.
-        """
+        """What certificates count on, for `common`, by `Task.certified_distribution`; `exact`: with evidence itself."""
         task = self._task
         if distribution is None and task is not None:
             distribution = task.certified_distribution(None, exact)
@@ -360,10 +345,9 @@ class Problem(ABC):
         return {"distribution": distribution, "sigma": sigma, "dependent": dependent, **ranged}
 
     def evidence_routine(self, K: int, numbers: Floats, search: str) -> Certifier | None:
-        """The routine of `certifier` for compiled code, or None.
+        """The routine of `certifier` for K arms, by the numbers of the distribution and the boundary, or None.
 
-        Of K arms, by the numbers of the distribution and the boundary; `search` as for `certifier`. docs/own-problem.md
-        has one, `Certifier.of(function, K, numbers, ...)`.
+        docs/own-problem.md has one, `Certifier.of(function, K, numbers, ...)`.
         """
         return None
 
@@ -496,11 +480,7 @@ class Problem(ABC):
         chosen the pulls. So exp(-evidence) is a p-value that is valid at any time.
         `bandit_envs.stopping.discoveries` finds arms by them, at an error rate.
 
-        Args:
-            all as of `certified_level`.
-
-        Raises:
-            ValueError: for other problems than Threshold, AllGood and BetterThanControl.
+        Arguments as of `certified_level`. A ValueError for other problems than Threshold, AllGood, BetterThanControl.
         """
         given = self._counts_on(distribution, sigma, None, support)
         return asking.arm_evidence(self, pulls, mean, variance, moments, **given, rho=rho, centre=centre)
@@ -508,13 +488,11 @@ class Problem(ABC):
     def characteristic_time(
         self, means: ArrayLike, *, distribution: str | None = None, sigma: float | None = None
     ) -> float:
-        """T*, the pulls per nat of evidence at the best proportions, for one instance.
-
-        It is inf where the answer is tied with a wrong one, and 0 where no instance makes the answer wrong.
+        """T*, the pulls per nat of evidence at the best proportions, for one instance; docs/certificates.md has more.
 
         1 / T* = max over proportions w of min over instances on which the right answer for these means is wrong of the
-        sum of w times divergences, to 1e-6. Where several answers are correct, it is that of the plug-in one; see
-        docs/certificates.md, also for how long it takes.
+        sum of w times divergences, to 1e-6. T* is inf where the answer is tied with a wrong one, and 0 where no
+        instance makes it wrong. Where several answers are correct, it is that of the plug-in one.
 
         Args:
             means: (K,) or (K, D).

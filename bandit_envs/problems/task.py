@@ -35,6 +35,7 @@ MOST_PAIRED = 1000  # arms, all pairs of which are looked at for the level of a 
 INDEPENDENT = ("bernoulli", "gaussian", "uniform", "tabulated")  # distributions that draw each coordinate by itself
 ACTIONS, PULLS = ("arm", "full"), ("arm", "coordinate")
 OBSERVATIONS = ("statistics", "features", "history", *BELIEFS)
+LATER = {"can_stop", "items", "batch", "delay", "ranges", "cost", "hint"}  # in JSON where they are no defaults
 BEFORE = "belief"  # an observation of 0.2.0, which tasks in results of models have
 
 
@@ -76,9 +77,8 @@ def prices_of(value: Any, K: int, names: Sequence[str] = ()) -> tuple[float, ...
 class Task:
     """What is asked, what is known of the arms, and the rules of an episode.
 
-    The class of a problem is the one that its name stands for when the task is made: a class of that name that is
-    registered later does not change the task, nor its copies with other attributes. A task that was pickled or written
-    as JSON is of the class that the name stands for where it is read.
+    The class of a problem is the one that its name stands for when the task is made, or is read from JSON or a pickle:
+    a class of that name that is registered later does not change the task, nor its copies with other attributes.
 
     Attributes:
         problem: name of the problem, or "module:Class" of one that is not registered.
@@ -87,8 +87,8 @@ class Task:
         budget: pulls of an episode, with `cost` money, or None; delta: allowed error probability, or None.
         max_pulls: safety cap, or None; pull_cost: price of a pull in units of the score.
         distribution: family of the arms; support: (lowest, highest) sample or None.
-        sigma: sub-Gaussian scale of a sample, the largest of all arms: half the width of a support, or of Gaussian arms
-            the largest standard deviation, also where the scales of the arms differ.
+        sigma: sub-Gaussian scale of a sample, the largest of all arms: half the width of a support, or the largest
+            standard deviation of Gaussian arms.
         actions, observation: the forms that the environment takes and gives.
         can_stop: whether there is an action that stops (the keyword `stop` of environments); else a budget is needed.
         items: of arms that are the columns of one table, its number of rows N: the n-th pull of every arm is its score
@@ -101,10 +101,10 @@ class Task:
             have been; or "exponential(8)", a delay of 8 pulls on average, drawn for each pull by itself.
         cost: the price of a pull of each arm, K numbers > 0, or None: 1 each. The budget is then money. Or "row", of
             tables: a row costs 1 with the first arm that is pulled in it, and nothing with others.
-        claimed: whether `sigma` is somebody's word, as in a session. Certificates then count on it as long as the
-            results bear it out. It is no part of the JSON form.
-        hint: of BestArm on a table, K means that its arms may have, as those on other rows. The certificate bets by
-            them as long as the rows bear them out. What it promises does not rest on them.
+        claimed: whether `sigma` is somebody's word, as in a session, which certificates count on as long as the results
+            bear it out. It is no part of the JSON form.
+        hint: of BestArm on a table, K means that its arms may have, by which the certificate bets as long as the rows
+            bear them out. What it promises does not rest on them.
     """
 
     problem: str
@@ -279,9 +279,7 @@ class Task:
     ) -> Certifier:
         """How much the statistics of an episode certify of an answer, for compiled code; see `Problem.certifier`.
 
-        Args:
-            distribution: see `certified_distribution`.
-            boundary, rho, centre: see `Problem.certifier`; no centre: that of the task.
+        `distribution`: see `certified_distribution`. No centre: that of the task.
         """
         choice("boundary", boundary, ("mixture", "kaufmann-koolen"))
         if self.items and self.certified_distribution(distribution) == "paired":
@@ -352,8 +350,7 @@ class Task:
     def lookahead(self, asked: str = "the look-ahead potential") -> Lookahead:
         """The look-ahead potential of the task: expected gains of pulls, and what is believed of the arms.
 
-        Raises:
-            ValueError: naming what is asked, for a problem that has no potential, and for pulls of single coordinates.
+        A ValueError names what is `asked`, for a problem that has none, and for pulls of single coordinates.
         """
         if self.pull == "coordinate":
             raise ValueError(f"{asked} is of pulls of whole arms, not of single coordinates (pull='coordinate')")
@@ -377,7 +374,7 @@ class Task:
         return 0.0 if boundary is None else float(boundary)
 
     def level_certifier(self, own: Certifier | None = None) -> Certifier | None:
-        """The certifier of the level beside results: an agent's own certifier, or the default one.
+        """The certifier of the level beside results: an agent's own, or the default one.
 
         None where the problem has no evidence, and where the arms have too many pairs to look at.
         """
@@ -402,22 +399,16 @@ class Task:
         return dataclasses.replace(self, **changes)
 
     def to_json(self) -> str:
-        """JSON text that `from_json` reads.
-
-        Raises:
-            TypeError: where a parameter of the problem has no JSON form, naming it.
-        """
+        """JSON text that `from_json` reads; a TypeError names a parameter of the problem that has no JSON form."""
         for name, value in self.parameters.items():
             try:
                 json.dumps(value)
             except (TypeError, ValueError, RecursionError) as error:
                 place = f"parameter {name!r} of the problem {self.problem!r}"
                 raise TypeError(f"the {place} has no JSON form, got {value!r:.200}") from error
-        left = {"claimed": True, "dependent": self.D == 1, "can_stop": self.can_stop, "items": self.items is None}
-        left |= {"batch": self.batch == 1, "delay": self.delay == 0}
-        left |= {"ranges": self.ranges is None, "cost": self.cost is None, "hint": self.hint is None}
-        form = dataclasses.asdict(self)
-        return json.dumps({name: value for name, value in form.items() if not left.get(name)})
+        left = {one.name for one in dataclasses.fields(self) if getattr(self, one.name) == one.default} & LATER
+        left |= {"claimed", *["dependent"] * (self.D == 1)}
+        return json.dumps({name: value for name, value in dataclasses.asdict(self).items() if name not in left})
 
     @classmethod
     def from_json(cls, text: str, *, trust: bool = False) -> Task:

@@ -3,7 +3,8 @@
     python tests/campaigns/house.py     each room and the rooms that it imports, circles, and arrows upward
 
 A room is a folder of a package, or a file at its top; an arrow is an import from another room. Imports inside
-functions and those for type checkers count as well, and so do `import_module("name")` and `__import__("name")`.
+functions and those for type checkers count as well, and so do `import_module("name")` and `__import__("name")`, also
+with a constant of the module in the place of the text.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ def _imports(module: str, code: ast.Module, files: Mapping[str, Path]) -> Iterat
         return next((name for name in (dotted, f"{dotted}.__init__") if name in files), None)
 
     whole: dict[str, str] = {}  # local name -> module
-    nodes = list(ast.walk(code))
+    nodes, constants = list(ast.walk(code)), dict(_constants(code))
     for node in nodes:
         if isinstance(node, ast.Import):
             for one in node.names:
@@ -113,8 +114,9 @@ def _imports(module: str, code: ast.Module, files: Mapping[str, Path]) -> Iterat
         elif isinstance(node, ast.Call):
             by_name = ast.unparse(node.func).rpartition(".")[2] in ("import_module", "__import__")
             for one in node.args[:by_name]:
-                if isinstance(one, ast.Constant) and isinstance(one.value, str):
-                    dots = len(one.value) - len(name := one.value.lstrip("."))
+                value = constants.get(one.id, one) if isinstance(one, ast.Name) else one
+                if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                    dots = len(value.value) - len(name := value.value.lstrip("."))
                     base = module.split(".")[:-dots] if dots else []
                     if target := file_of(".".join([*base, name])):
                         yield target, set()
@@ -125,6 +127,15 @@ def _imports(module: str, code: ast.Module, files: Mapping[str, Path]) -> Iterat
             root = root.value
         if root is not node and getattr(root, "id", None) in roots and (target := whole.get(ast.unparse(node.value))):
             yield target, {node.attr}
+
+
+def _constants(code: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    """The names that a module gives to expressions at its top: (name, expression)."""
+    for node in (one for one in code.body if isinstance(one, ast.Assign)):
+        for target in node.targets:
+            many = isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple)
+            names, values = (target.elts, node.value.elts) if many else ([target], [node.value])  # type: ignore
+            yield from ((one.id, value) for one, value in zip(names, values, strict=False) if isinstance(one, ast.Name))
 
 
 def circles(graph: Mapping[str, Iterable[str]]) -> list[list[str]]:

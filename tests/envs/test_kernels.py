@@ -123,20 +123,14 @@ def test_other_values_are_refused_by_name(given: dict[str, Any], named: list[str
     assert all(part in str(error.value) for part in named)
 
 
-def test_fields_may_stand_in_the_place_of_a_struct() -> None:
-    out = np.zeros((4, 2))
-    inner, more = Inner(2, 0.5, True), np.zeros(2)
-    weighed(VALUES, 2, 0.5, True, 3.0, more, out[0])
-    weighed(VALUES, inner, 3.0, more, out[1])
-    weighed(Table(VALUES, inner), 3.0, more, out[2])
-    weighed(*Table(VALUES, inner), 3.0, more, out[3])
-    assert (out == WANTED).all()
-    rows = np.array([1, 0])
-    for _ in range(2):
-        assert first(Only(np.array([4.0, 7.0])), rows) == first(np.array([4.0, 7.0]), rows) == 7.0
-    for wrong in ((Table(VALUES, inner), 3.0, more), (VALUES, 2, 0.5, True, 3.0, more, out[0], 1)):
+def test_a_struct_is_given_whole() -> None:
+    out, more, table = np.zeros(2), np.zeros(2), Table(VALUES, Inner(2, 0.5, True))
+    for wrong in ((table, 3.0, more), (*table, 3.0, more, out), (table, 3.0, more, out, 1)):
         with pytest.raises(TypeError, match="table, factor, out2, out; got"):
             weighed(*wrong)
+    with pytest.raises(TypeError, match="table must be of the class Table"):
+        weighed(VALUES, 3.0, more, out)
+    assert not out.any()
 
 
 def test_a_struct_that_is_known_by_sight_is_not_taken_for_another() -> None:
@@ -177,8 +171,7 @@ def test_local_structs_and_kernels() -> None:
         assert isinstance(again, Kernel)
     out = np.zeros(2)
     made(Local(np.array([1.0, 2.0]), 0.5), np.zeros(2), out)
-    made(np.array([1.0, 2.0]), 0.5, np.zeros(2), out2 := np.zeros(2))
-    assert out.tolist() == out2.tolist() == [1.5, 2.5]
+    assert out.tolist() == [1.5, 2.5]
 
 
 def test_kernels_pickle_without_their_machine_code() -> None:
