@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs import Task
 from bandit_envs.kernels import number
 
 from . import statistics
@@ -73,7 +72,7 @@ class Precision:
         return None
 
 
-def precision_of(given: object, tasks: Sequence[Task]) -> Precision | None:
+def precision_of(given: object, runs: Sequence[Run]) -> Precision | None:
     """What is given, checked: None, half a width of the error rate's interval, {metric: half a width}, or "verdict"."""
     if given is None:
         return None
@@ -81,14 +80,14 @@ def precision_of(given: object, tasks: Sequence[Task]) -> Precision | None:
         if given != "verdict":
             text = "precision must be a number, a dict of numbers by metric,"
             raise ValueError(f"{text} or 'verdict', got {given!r:.80}")
-        if any(task.delta is None for task in tasks):
+        if any(run.task.delta is None for run in runs):
             raise ValueError("precision='verdict' needs a delta, on which there can be a verdict")
         return Precision({}, True)
     widths = given if isinstance(given, Mapping) else {"error_rate": given}
     if not widths:
         raise ValueError("precision must name at least one metric, got {}")
     for metric in widths:
-        check_metric(tasks[0].problem, metric)
+        check_metric(runs[0].task.problem, metric)
     return Precision({name: number("precision", width, 0, 1e300, above=True) for name, width in widths.items()})
 
 
