@@ -50,28 +50,19 @@ ON_TASK = "the task"  # among what an agent is judged on with a delta; the other
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """An agent on a task.
+    """An agent on a task."""
 
-    Attributes:
-        agent: its label. task: the task. value: the mean score, with a budget; the mean number of pulls, with a delta;
-            NaN where the agent does not take the task. score: 0 is `uniform`, 1 the best that is known; NaN as `value`.
-        samples: bootstrap samples of the score. note: what to know of it, or why there is none. code: what has decided,
-            in words. oracle: whether the agent could read the truth. invalid: whether it errs more often than delta, or
-            has a delta of its own. errors: with a delta, how many episodes of the task and of its neighbours, by name,
-            ended with a wrong answer. seconds: that it took; 0 where it was played before.
-    """
-
-    agent: str
+    agent: str  # its label
     task: BenchmarkTask
-    value: float
-    score: float
-    samples: NDArray[np.float64]
-    note: str
-    code: str
-    oracle: bool = False
-    invalid: bool = False
-    errors: dict[str, int] = field(default_factory=dict)
-    seconds: float = 0.0
+    value: float  # the mean score, or, with a delta, the mean number of pulls; NaN where it is not taken
+    score: float  # 0 is `uniform`, 1 the best that is known; NaN as `value`
+    samples: NDArray[np.float64]  # bootstrap samples of the score
+    note: str  # what to know of it, or why there is none
+    code: str  # what has decided, in words
+    oracle: bool = False  # whether the agent could read the truth
+    invalid: bool = False  # whether it errs more often than delta, or has a delta of its own
+    errors: dict[str, int] = field(default_factory=dict)  # episodes that ended wrongly, on the task and its neighbours
+    seconds: float = 0.0  # that it took; 0 where it was played before
 
     @property
     def kind(self) -> str:

@@ -64,8 +64,7 @@ class Plan:
     @property
     def work(self) -> Work:
         """What the size of blocks depends on."""
-        stops = getattr(self.policy, "stops", True) if self.task.budget is not None else True
-        pulls = None if stops and self.task.delta is not None else self.task.budget
+        pulls = None if self.task.delta is not None and getattr(self.policy, "stops", True) else self.task.budget
         quick = plays(self.policy, 1, self.forms.ranked, self.task.waits)  # for any size of a batch
         grain = GRAIN if quick else SLOW_GRAIN
         return Work(pulls, len(self.checks or [None]), most_pulls(self.task), slow=not self.compiled, grain=grain)

@@ -43,13 +43,10 @@ class Precision:
     """What is to be reached by all agents, at all budgets and numbers of pulls.
 
     A mean of values that are all equal has no interval in fewer than `statistics.ALIKE` episodes, and is precise then.
-
-    Attributes:
-        widths: half of the width of an interval, by metric. verdict: whether one on delta is wanted, at the end.
     """
 
-    widths: Mapping[str, float]
-    verdict: bool = False
+    widths: Mapping[str, float]  # half of the width of an interval, by metric
+    verdict: bool = False  # whether one on delta is wanted, at the end
 
     def lacks(self, runs: Sequence[Run], look: int) -> str | None:
         """What of it these runs do not reach at this look, in words; None: they reach all."""
@@ -92,15 +89,11 @@ def precision_of(given: object, runs: Sequence[Run]) -> Precision | None:
 
 
 class Ending:
-    """Looks at the first blocks, until their estimates are precise enough.
-
-    Attributes:
-        look: the number of the last look. count: of the blocks before it; None as long as nothing is decided.
-    """
+    """Looks at the first blocks, until their estimates are precise enough."""
 
     def __init__(self, wanted: Precision, blocks: Sequence[Block]) -> None:
-        self.wanted, self.look = wanted, 0
-        self.count: int | None = None
+        self.wanted, self.look = wanted, 0  # the number of the last look
+        self.count: int | None = None  # of the blocks before it; None as long as nothing is decided
         self._blocks, self._looks = blocks, looks(len(blocks))
         self._next, self._there = next(self._looks), 0
 
@@ -112,9 +105,9 @@ class Ending:
             if self._there < self._next:
                 return False
             self.look += 1
-            if self._next == len(self._blocks) or self.wanted.lacks(kept.advance(self._next), self.look) is None:
+            runs = kept.advance(self._next)
+            if self._next == len(self._blocks) or self.wanted.lacks(runs, self.look) is None:
                 self.count = self._next
-                kept.advance(self.count)
                 kept.end(self.count, self.look)
             else:
                 self._next = next(self._looks)

@@ -40,19 +40,13 @@ def log_rates(rate: NDArray[np.float64], K: int) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class Conduct:
-    """How panels are run.
+    """How panels are run; as for `evaluate`."""
 
-    Attributes:
-        episodes: overrides a panel's own number, unless None.
-        seed, progress, jobs: as for `evaluate`.
-        evaluator: `evaluate`, or what knows what came out when the agents were run before.
-    """
-
-    episodes: int | None = None
+    episodes: int | None = None  # overrides a panel's own number, unless None
     seed: int = 0
     progress: bool | None = None
     jobs: int = 1
-    evaluator: Callable[..., Evaluation] = evaluate
+    evaluator: Callable[..., Evaluation] = evaluate  # or what knows what came out when the agents were run before
 
     def evaluate(self, agents: Mapping[str, str], env_id: str, episodes: int, **asked: object) -> Evaluation:
         """The agents on an environment, in so many episodes unless other ones are wanted; `asked` is for `evaluate`."""
@@ -291,19 +285,12 @@ class Sweep(Lines[Swept]):
 
 @dataclass(eq=False)
 class Numbers:
-    """Numbers without chance, and how they are drawn.
+    """Numbers without chance, and how they are drawn."""
 
-    Attributes:
-        shown: of each number its name, its place on the axis, NaN where it has none, and itself.
-        draw: draws them into axes, given the order of agents.
-        settings: how they came about, JSON-able.
-        agents: labels of the lines; each gets a style of its own.
-    """
-
-    shown: Sequence[tuple[str, float, float]]
-    draw: Callable[[Axes, Sequence[str]], None]
-    settings: dict[str, object]
-    agents: list[str] = field(default_factory=list)
+    shown: Sequence[tuple[str, float, float]]  # of each its name, its place on the axis, NaN where it has none, itself
+    draw: Callable[[Axes, Sequence[str]], None]  # draws them into axes, given the order of agents
+    settings: dict[str, object]  # how they came about, JSON-able
+    agents: list[str] = field(default_factory=list)  # labels of the lines; each gets a style of its own
 
     def number(self, name: str) -> float:
         """The first number of this name."""
