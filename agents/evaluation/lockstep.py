@@ -100,9 +100,7 @@ class Lockstep:
         E = envs.num_envs
         self.plays, self.draws = plays(policy, E, envs.setting.ranked, envs.task.waits), isinstance(policy, Drawing)
         self.steps = 2**10  # actions of an episode between two looks, by which a run can be interrupted within a second
-        at = empty.budgets if empty.at is None else empty.at
-        self.checks = np.array([], np.int64) if at is None else at
-        self.result = empty
+        self.checks, self.result = np.array(plan.checks or [], np.int64), empty
         envs.certifier = certifier_of(policy, envs.task) if LEVEL in empty.names else None
         C, K = empty.pulls.shape
         self.pulls = np.zeros((math.ceil(episodes / size) * C, K))  # sums by block and checkpoint

@@ -179,7 +179,6 @@ class Growth(AnyClaim):
     The exponent is the slope of log mean against log x by least squares; its interval is from resampled episodes.
 
     Attributes:
-        agent: whose mean it is. low, high: the smallest and the largest exponent that the claim allows.
         line: the claim is that the mean grows along a straight line, with any offset. The means are fitted by a
             parabola in x, by least squares. What lies in [low, high] is its slope at the last point over that at the
             first, which is 1 for a line; where a slope is not positive, the mean does not grow.
@@ -187,7 +186,7 @@ class Growth(AnyClaim):
 
     panel: str
     agent: str
-    low: float
+    low: float  # the smallest and the largest exponent that the claim allows
     high: float
     line: bool = False
 

@@ -204,13 +204,9 @@ class Swept:
 
 @dataclass(frozen=True)
 class Sweep(Lines[Swept]):
-    """Several agents, a metric at the end of the episode against a value in which the environments differ.
+    """Several agents, a metric at the end of the episode against a value in which the environments differ; as `Panel`.
 
     Attributes:
-        env_id, agents, episodes, metric, label, trials: as of `Panel`.
-        sweep: {value: keyword arguments of the environment}. xlabel: of the axis of the value.
-        log: whether the axis of the metric is logarithmic.
-        over_bound: whether the means are drawn as multiples of the lower bound on pulls, which each environment has.
         budgets: {value: equally spaced budgets, up to where the metric is 0}: the metric is then the area below its
             curve against the budget, the sum over the budgets times the step between them, in pulls. Unlike the metric
             at one budget, the areas of two agents differ also where both curves begin at 1 and end at 0. None: one run
@@ -221,14 +217,14 @@ class Sweep(Lines[Swept]):
 
     title: str
     env_id: str
-    sweep: Mapping[float, Mapping[str, object]]
+    sweep: Mapping[float, Mapping[str, object]]  # {value: keyword arguments of the environment}
     agents: Mapping[str, str]
     episodes: int
     metric: str
     label: str
-    xlabel: str
-    log: bool = False
-    over_bound: bool = False
+    xlabel: str  # of the axis of the value
+    log: bool = False  # whether the axis of the metric is logarithmic
+    over_bound: bool = False  # whether the means are drawn as multiples of the environment's lower bound on pulls
     budgets: Mapping[float, Sequence[int]] | None = None
     rival: str = ""
     trials: float | None = None

@@ -50,8 +50,7 @@ def rows_as_bytes(root: str, block: Block, runs: Sequence[Run]) -> bytes:
 def rows_from(source: object, name: str, empty_runs: Sequence[Run], episodes: int, columns: Sequence[str]) -> list[Run]:
     """Some columns of what `rows_as_bytes` has written under this name, of each run, so many episodes each.
 
-    Raises:
-        Exception: if the file is no Parquet, of something else, or damaged where the columns are.
+    An error where the file is no Parquet, of something else, or damaged where the columns are.
     """
     table = _read(source, name, list(columns))
     arrays = {column: table.column(column).to_numpy() for column in columns}
@@ -108,11 +107,7 @@ def moments_as_bytes(root: str, block: Block, runs: Sequence[Run]) -> bytes:
 
 
 def moments_from(content: bytes, name: str) -> Moments:
-    """What `moments_as_bytes` has written.
-
-    Raises:
-        Exception: if the file is of something else, or damaged.
-    """
+    """What `moments_as_bytes` has written; an error where the file is of something else, or damaged."""
     pa = _arrow()
     check_seal(content)
     return Moments.from_json(_read(pa.BufferReader(content), name, []).schema.metadata[MOMENTS].decode())

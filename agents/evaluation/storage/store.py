@@ -206,9 +206,7 @@ class Store:
 
     def runs(self) -> list[Run]:
         """All that is kept, by run; what files hold is read when it is asked for. Of rows in memory once."""
-        if self.place is None and self.sums:
-            return self.advance(len(self.blocks))
-        if self.place is not None:
+        if self.sums or self.place is not None:
             kind = SummedRun if self.sums else StoredRun
             return [kind(empty, i, self) for i, empty in enumerate(self.empty_runs)]
         made = []
