@@ -22,9 +22,9 @@ from bandit_envs.kernels import choice, errors_of, flag, parse_call, spelled, un
 
 from .core.agent import Agent, asked, task_of
 from .core.certified import CERTIFICATE, OPTIONS, Featured, certified
-from .core.forms import Forms, forms_of, reads_pending, warn_of_ranks, warn_of_task
+from .core.forms import Forms, forms_of, reads_pending, refuse_other_observations, warn_of_ranks, warn_of_task
 from .core.parameters import check_values, taken
-from .core.wrapped import Behind, behind, wrappers_of
+from .core.wrapped import behind, wrappers_of
 
 ALIASES = {"md-apt": "apt", "md-ucbe": "ucbe", "md-sar": "sar"}
 LEARNED_MODELS = "agents.learned"  # the module that reads models from their files
@@ -242,7 +242,7 @@ class Recipe:
                     envs = envs_in(forms)
                     return Featured(envs.task, agent), envs, forms
                 if self._is_model:
-                    _refuse_other_observations(self.name, agent, envs)
+                    refuse_other_observations(self.name, agent, envs)
             except BaseException:
                 envs.close()
                 raise
@@ -365,18 +365,6 @@ def _refuse_other_arms(name: str, agent: object, task: Task) -> None:
     if (arms := int(space.n) - forms_of(agent, {"stop": task.can_stop}).stop) != task.K:
         text = f"{name} was trained with K = {arms} arms, and the task has K = {task.K}: a policy that takes any"
         raise ValueError(f"{text} K is agents.learned.EquivariantPolicy, with which `bandit-envs train` trains")
-
-
-def _refuse_other_observations(name: str, agent: object, envs: Any) -> None:
-    """Refuse a model of SB3 that reads others than its environment shows, where no wrapper is known that makes them."""
-    model = getattr(agent, "model", agent)
-    policy = getattr(model, "policy", None)
-    both = getattr(model, "observation_space", None), envs.single_observation_space
-    read, shown = (sorted(one) if isinstance(one, spaces.Dict) else getattr(one, "shape", None) for one in both)
-    if read in (None, shown) or isinstance(agent, Behind) or getattr(policy, "any_arms", policy is None):
-        return
-    text = f"{name} reads {read}, and its environment shows {shown}: if a wrapper lay between them in its training,"
-    raise ValueError(f"{text} give the model an environment with it, by model.set_env(env) or PPO.load(file, env=env)")
 
 
 def recipe_of(agent: object, trust: bool = False) -> Recipe:

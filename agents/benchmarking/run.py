@@ -25,6 +25,7 @@ from ..evaluation import Evaluation, evaluate
 from ..evaluation.execution import jobs_number
 from ..evaluation.identity import described, digest, hashed
 from ..evaluation.plan import make_envs
+from ..evaluation.progress import shown
 from ..registry import Recipe, recipes_of
 from .scores import (
     CUT,
@@ -43,35 +44,25 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 SEED = 0  # of the resamples
-ORACLE = "is given the truth"
 INSIDE = "plays by code of its own in the simulation, where the truth is"
 ON_TASK = "the task"  # among what an agent is judged on with a delta; the others are the task's neighbours
 
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """An agent on a task.
+    """An agent on a task."""
 
-    Attributes:
-        agent: its label. task: the task. value: the mean score, with a budget; the mean number of pulls, with a delta;
-            NaN where the agent does not take the task. score: 0 is `uniform`, 1 the best that is known; NaN as `value`.
-        samples: bootstrap samples of the score. note: what to know of it, or why there is none. code: what has decided,
-            in words. oracle: whether the agent is given the truth, or could read it. invalid: whether it errs more
-            often than delta, or has a delta of its own. errors: with a delta, how many episodes of the task and of its
-            neighbours, by name, ended with a wrong answer. seconds: that it took; 0 where it was played before.
-    """
-
-    agent: str
+    agent: str  # its label
     task: BenchmarkTask
-    value: float
-    score: float
-    samples: NDArray[np.float64]
-    note: str
-    code: str
-    oracle: bool = False
-    invalid: bool = False
-    errors: dict[str, int] = field(default_factory=dict)
-    seconds: float = 0.0
+    value: float  # the mean score, or, with a delta, the mean number of pulls; NaN where it is not taken
+    score: float  # 0 is `uniform`, 1 the best that is known; NaN as `value`
+    samples: NDArray[np.float64]  # bootstrap samples of the score
+    note: str  # what to know of it, or why there is none
+    code: str  # what has decided, in words
+    oracle: bool = False  # whether the agent could read the truth
+    invalid: bool = False  # whether it errs more often than delta, or has a delta of its own
+    errors: dict[str, int] = field(default_factory=dict)  # episodes that ended wrongly, on the task and its neighbours
+    seconds: float = 0.0  # that it took; 0 where it was played before
 
     @property
     def kind(self) -> str:
@@ -245,7 +236,7 @@ def benchmark(
             naming agent and task. What an agent itself raises names both in a note.
     """
     tasks, recipes = benchmark_tasks(set), recipes_of(agents, flag("trust", trust))
-    jobs, shown = jobs_number(jobs), sys.stderr.isatty() if progress is None else flag("progress", progress)
+    jobs, show = jobs_number(jobs), shown(progress)
     if out is not None and (not isinstance(out, (str, Path)) or not str(out)):
         raise ValueError(f"out must be a folder, or None, got {out!r:.200}")
     out = None if out is None else Path(out)
@@ -272,7 +263,7 @@ def benchmark(
             clock.done(task, label, cell.seconds)
             lacks = np.isnan(cell.score)
             text = f"{label}: {cell.note}" if lacks else f"{task.name}, {label}: {cell.score:.3f}"
-            if shown and not (lacks and said.setdefault(cell.kind, task.name) != task.name):
+            if show and not (lacks and said.setdefault(cell.kind, task.name) != task.name):
                 print(f"{text}; about {clock.left:.0f} s left", file=sys.stderr, flush=True)
     return Benchmark(named, tasks, cells)
 
@@ -360,7 +351,7 @@ def _cell(
     """One agent on one task."""
     begun = time.monotonic()
     try:
-        made, recipe = _made(task, recipe, trained)
+        agent, recipe = _made(task, recipe, trained)
     except (ValueError, OSError) as error:
         if not isinstance(error.__cause__, (ValueError, OSError, type(None))):
             raise  # a class that is broken
@@ -368,19 +359,17 @@ def _cell(
         if isinstance(error, OSError):
             warnings.warn(f"{task.name} is not played, as {reason}: {error}", stacklevel=2)
         return Cell(label, task, np.nan, np.nan, np.zeros(0), f"{reason}: {error}", "")
-    agent, salt = made[0], {"salt": digest(made[0])}
-    code, notes = described(agent), [ORACLE] * bool(getattr(agent, "told", None)) + [INSIDE] * _is_inside(agent)
+    code, oracle = described(agent), _is_inside(agent)
+    notes, errors, invalid = [INSIDE] * oracle, dict[str, int](), False
     delta, own, samples = task.kwargs.get("delta"), getattr(agent, "delta", None), np.full(REPLICATES, INVALID)
     if delta is not None and isinstance(own, (int, float)) and own != delta:
         note = f"is refused: it has a delta of its own, {own:g}, in place of the task's, {delta:g}"
-        return Cell(label, task, np.nan, INVALID, samples, note, code, bool(notes), invalid=True)
+        return Cell(label, task, np.nan, INVALID, samples, note, code, oracle, invalid=True)
     known = out is not None and (out / task.name / _slug(label)).is_dir()
-    recipe = replace(recipe, made=None)  # public seeds depend on the agent: it is made for them again
-    how = {"jobs": jobs, "trust": trust, "env_kwargs": trained | salt}
+    how = {"jobs": jobs, "trust": trust, "env_kwargs": trained | {"salt": digest(agent)}}
     results = _played(task, label, recipe, out, how)
     own_task, metric = results[ON_TASK], "total_pulls" if task.fixed_confidence else "score"
     values, cut = own_task.column(label, metric).astype(np.float64), own_task.column(label, "truncated")
-    oracle, errors, invalid = bool(notes), dict[str, int](), False
     if delta is not None:
         values[cut] = CUT * task.kwargs["max_pulls"]
         n, level = task.episodes, LEVEL / tests
@@ -423,17 +412,16 @@ def _played(
 
 
 def _made(task: BenchmarkTask, recipe: Recipe, trained: dict[str, Any]) -> tuple[Any, Recipe]:
-    """What a recipe makes for a task, and the recipe: with a certificate where the agent has no rule to stop."""
-    envs_in = functools.partial(make_envs, task.env_id, 1, kwargs=task.kwargs)
-    made = recipe.paired(envs_in, task.kwargs | trained)
-    certified = isinstance(made[0], Certified) and made[0].completes
-    if task.fixed_confidence and (certified or not getattr(made[0], "stops", False)):
-        made[1].close()
-        own = {"stop": "certificate", "completes": False}
-        recipe = replace(recipe, parameters={**recipe.parameters, **own})
-        made = recipe.paired(envs_in, task.kwargs | trained)
-    made[1].close()
-    return made, recipe
+    """The agent that a recipe makes for a task, and its recipe: with a certificate where it has no rule to stop."""
+    asked = functools.partial(make_envs, task.env_id, 1, kwargs=task.kwargs), task.kwargs | trained
+    agent, envs, _ = recipe.paired(*asked)
+    envs.close()
+    completes = isinstance(agent, Certified) and agent.completes
+    if task.fixed_confidence and (completes or not getattr(agent, "stops", False)):
+        recipe = replace(recipe, parameters={**recipe.parameters, "stop": "certificate", "completes": False})
+        agent, envs, _ = recipe.paired(*asked)
+        envs.close()
+    return agent, replace(recipe, made=None)  # public seeds depend on the agent: it is made for them again
 
 
 def _is_inside(agent: Any) -> bool:

@@ -17,6 +17,7 @@ from bandit_envs.kernels import flag
 from bandit_envs.problems import BELIEFS
 
 from .agent import Agent, asked
+from .wrapped import Behind
 
 EARLY = 0.5  # of a budget: a model that stops before has not learned to explore
 OF_ARMS = ("K", "D", "distribution", "support", "sigma")  # attributes of a task that the keyword `instance` decides
@@ -57,6 +58,18 @@ def forms_of(agent: Any, env_kwargs: Mapping[str, Any] | None = None) -> Forms:
     observation = getattr(agent, "observation", None) or given.get("observation") or seen or "features"
     stop = flag("stop", given.get("stop", stop is not False))
     return Forms("arm", str(observation), stop, flag("ranked", given.get("ranked", False)))
+
+
+def refuse_other_observations(name: str, agent: object, envs: Any) -> None:
+    """Refuse a model of SB3 that reads others than its environment shows, where no wrapper is known that makes them."""
+    model = getattr(agent, "model", agent)
+    policy = getattr(model, "policy", None)
+    both = getattr(model, "observation_space", None), envs.single_observation_space
+    read, shown = (sorted(one) if isinstance(one, spaces.Dict) else getattr(one, "shape", None) for one in both)
+    if read in (None, shown) or isinstance(agent, Behind) or getattr(policy, "any_arms", policy is None):
+        return
+    text = f"{name} reads {read}, and its environment shows {shown}: if a wrapper lay between them in its training,"
+    raise ValueError(f"{text} give the model an environment with it, by model.set_env(env) or PPO.load(file, env=env)")
 
 
 def warn_of_ranks(agent: Any, env_kwargs: Mapping[str, Any]) -> None:

@@ -58,7 +58,10 @@ def environment_id(name: str) -> str:
     if colon:
         importlib.import_module(module)
     if colon or rest in gym.registry:
-        _check_kind(rest)
+        entry: object = gym.spec(rest).vector_entry_point
+        made = load_env_creator(entry) if isinstance(entry, str) else entry
+        if not (isinstance(made, type) and issubclass(made, PureExplorationVectorEnv)):
+            raise ValueError(f"an environment of bandit_envs is needed, got {rest!r}")
         return rest
     ids = {}
     for problem, row in importable(ENVIRONMENTS):
@@ -90,11 +93,3 @@ def make_known(name: str, trust: bool) -> None:
 def _bare(name: str) -> str:
     """A name without capitals, hyphens and underscores: "topk" for "TopK" and "top-k"."""
     return name.lower().replace("-", "").replace("_", "")
-
-
-def _check_kind(env_id: str) -> None:
-    """Refuse environments that are not of this kind."""
-    entry: object = gym.spec(env_id).vector_entry_point
-    kind = load_env_creator(entry) if isinstance(entry, str) else entry
-    if not (isinstance(kind, type) and issubclass(kind, PureExplorationVectorEnv)):
-        raise ValueError(f"an environment of bandit_envs is needed, got {env_id!r}")

@@ -32,18 +32,12 @@ class WorkerDiedError(RuntimeError):
 
 
 class Watch:
-    """Progress and cancellation of a running task. Does nothing in a worker process.
-
-    Args:
-        bar: counts what is done; None: nothing is shown.
-        here: whether the task runs in the process that has made the tasks.
-
-    Attributes:
-        over: set where tasks that run in threads of this process are to end.
-    """
+    """Progress and cancellation of a running task. Does nothing in a worker process."""
 
     def __init__(self, bar: Progress | None = None, here: bool = True) -> None:
-        self.bar, self.here, self.over = bar, here, False
+        self.bar = bar  # counts what is done; None: nothing is shown
+        self.here = here  # whether the task runs in the process that has made the tasks
+        self.over = False  # set where tasks that run in threads of this process are to end
 
     def look(self) -> None:
         """Go on, or end by a `StoppedError`."""

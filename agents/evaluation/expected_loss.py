@@ -97,10 +97,8 @@ def losses(envs: PureExplorationVectorEnv, agent: Any, root: int, episodes: NDAr
     observation, _ = envs.reset(seed=root, options={"episode": episodes})
     begins, state = np.ones(len(episodes), np.bool_), None
     returns, ended = np.zeros(len(episodes)), np.zeros(len(episodes), np.bool_)
-    playing, quiet = (
-        plays(agent, len(episodes), envs.setting.ranked, envs.task.waits),
-        Quiet(np.full(len(episodes), most_pulls(envs.task) - 1), 2**40),
-    )
+    playing = plays(agent, len(episodes), envs.setting.ranked, envs.task.waits)
+    quiet = Quiet(np.full(len(episodes), most_pulls(envs.task) - 1), 2**40)
     while not ended.all():
         if playing:  # the pulls up to the last one, whose price is in no reward
             before = envs.total_pulls.copy()
@@ -117,7 +115,6 @@ def losses(envs: PureExplorationVectorEnv, agent: Any, root: int, episodes: NDAr
     if not expectable(envs):
         whole = drawable(envs) and not truncated.any()  # a cut episode pays nothing, with any answer
         return cost + drawn_losses(envs, root, episodes) if whole else 1.0 - returns
-    source: object = envs.setting.source
-    seen = np.nan_to_num(envs.means())
-    expected: Floats = cost + wrong(source, envs.problem.boundary, envs.pulls, seen).mean(1)  # type: ignore[arg-type]
+    source, boundary, seen = envs.setting.source, envs.problem.boundary, np.nan_to_num(envs.means())
+    expected: Floats = cost + wrong(source, boundary, envs.pulls, seen).mean(1)  # type: ignore[arg-type]
     return expected

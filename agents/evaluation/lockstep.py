@@ -6,10 +6,9 @@ root s. A slot whose episode has ended takes the next one.
 
 from __future__ import annotations
 
-import functools
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -54,10 +53,10 @@ def _add_rows(sums, place, rows):
 
 @dataclass(frozen=True)
 class Played:
-    """The blocks that were made, what makes their contents, and for each run its label, pulls and seconds."""
+    """The blocks that were made, their contents, to be read once, and for each run its label, pulls and seconds."""
 
     blocks: Sequence[Block]
-    contents: Callable[[], Sequence[object]]
+    contents: Iterable[object]
     spent: Sequence[tuple[str, int, float]]
 
 
@@ -66,7 +65,7 @@ def play(plans: Sequence[Plan], blocks: Sequence[Block], seed: int, form: Callab
 
     Args:
         plans: the runs of the blocks. seed: the root. watch: of the tasks that run at the same time.
-        form: makes the contents of the blocks, given them and for each run the rows of each block.
+        form: makes the content of a block, given it and the rows of each run.
 
     Raises:
         StoppedError: once `watch` is asked to stop.
@@ -83,10 +82,9 @@ def play(plans: Sequence[Plan], blocks: Sequence[Block], seed: int, form: Callab
         parts.append(rows)
         pulls = sum(int(part.columns["total_pulls"][:, -1].sum()) for part in rows)
         spent.append((plan.label, pulls, time.perf_counter() - started))
-    contents = functools.partial(form, blocks, parts)
-    if not watch.here:  # the file of a block is smaller than its rows
-        contents = functools.partial(tuple, contents())
-    return Played(blocks, contents, spent)
+    contents = (form(block, [rows[i] for rows in parts]) for i, block in enumerate(blocks))
+    # For another process at once: the file of a block is smaller than its rows.
+    return Played(blocks, contents if watch.here else list(contents), spent)
 
 
 class Lockstep:
@@ -102,9 +100,7 @@ class Lockstep:
         E = envs.num_envs
         self.plays, self.draws = plays(policy, E, envs.setting.ranked, envs.task.waits), isinstance(policy, Drawing)
         self.steps = 2**10  # actions of an episode between two looks, by which a run can be interrupted within a second
-        at = empty.budgets if empty.at is None else empty.at
-        self.checks = np.array([], np.int64) if at is None else at
-        self.result = empty
+        self.checks, self.result = np.array(plan.checks or [], np.int64), empty
         envs.certifier = certifier_of(policy, envs.task) if LEVEL in empty.names else None
         C, K = empty.pulls.shape
         self.pulls = np.zeros((math.ceil(episodes / size) * C, K))  # sums by block and checkpoint
@@ -199,10 +195,7 @@ class Lockstep:
     def _count_pulls(self, episode: NDArray[np.int64], column: NDArray[np.int64], pulls: NDArray[np.int64]) -> None:
         """Add the pulls (n, K) of episodes to the sums of their blocks and checkpoints (n,)."""
         place = (episode - self.first) // self.size * len(self.result.pulls) + column
-        if len(place) and (place == place[0]).all():
-            self.pulls[place[0]] += pulls.sum(axis=0)
-        else:
-            _add_rows(self.pulls, place, np.ascontiguousarray(pulls, np.int64))
+        _add_rows(self.pulls, place, np.ascontiguousarray(pulls, np.int64))
 
     def _score_checkpoint(self, observation: object, state: object, times: NDArray[np.int64]) -> None:
         """Score the answer of now in slots whose next pulls, `times` (E,), lead beyond their next checkpoint."""

@@ -77,7 +77,7 @@ def fill(
 
 def _keep(store: Store, made: Played) -> None:
     """Keep what was played."""
-    for block, content in zip(made.blocks, made.contents(), strict=True):
+    for block, content in zip(made.blocks, made.contents, strict=True):
         store.put(block, content)
     for i, (_, pulls, seconds) in zip(made.blocks[0].runs, made.spent, strict=True):
         store.calls.spend(i, pulls, seconds)

@@ -136,21 +136,14 @@ def _table(run: Run, names: Sequence[str], first: int, last: int) -> Floats:
 
 @dataclass(frozen=True)
 class Moments:
-    """What is kept of consecutive episodes of several runs.
+    """What is kept of consecutive episodes of several runs."""
 
-    Attributes:
-        names: of the columns. runs: for each run its columns, (C, M). pulls: for each run the sums by arm, (C, K).
-        times: for each run and cell the histogram of its pulls. stopped: for each run how many episodes of a cell the
-        agent has ended by itself, and how many of these wrongly, (C, 2). pairs: the differences of columns of each pair
-        of runs in the cells that they share, (S, M), by their numbers.
-    """
-
-    names: tuple[str, ...]
-    runs: tuple[Sums, ...]
-    pulls: tuple[Floats, ...]
-    times: tuple[tuple[Histogram, ...], ...]
-    stopped: tuple[NDArray[np.int64], ...]
-    pairs: Mapping[tuple[int, int], Sums]
+    names: tuple[str, ...]  # of the columns
+    runs: tuple[Sums, ...]  # for each run its columns, (C, M)
+    pulls: tuple[Floats, ...]  # for each run the sums by arm, (C, K)
+    times: tuple[tuple[Histogram, ...], ...]  # of the pulls, for each run and cell
+    stopped: tuple[NDArray[np.int64], ...]  # for each run what `Run.stopped` returns of each cell, (C, 2)
+    pairs: Mapping[tuple[int, int], Sums]  # differences of two runs in their common cells, (S, M)
 
     @classmethod
     def of(cls, runs: Sequence[Run]) -> Moments:
@@ -302,24 +295,19 @@ class SummedRun(KeptRun):
     def compared(self, c: int, other: SummedRun, d: int, metric: str, level: float) -> statistics.PairedDifference:
         """The paired difference from another run, in a cell of each: the mean of this one's values less the other's."""
         self.check(metric)
-        pair, sign = (self.place, other.place), 1
-        if pair not in self.moments.pairs:
-            pair, sign = pair[::-1], -1
-        if metric in ("error_rate", "error"):
-            metric, sign = "correct", -sign
+        metric, sign = ("correct", -1) if metric in ("error_rate", "error") else (metric, 1)
         m, n = self._number(metric), self.episodes
+        binary = self._binary(c, m) and other._binary(d, m)
         if self.place == other.place and c == d:
-            binary = self._binary(c, m) and other._binary(d, m)
             return statistics.paired_sums(0.0, 0.0, 0, 0, n, binary, level)
-        cells, cell = (shared(self, other), (c, d)) if pair[0] == self.place else (shared(other, self), (d, c))
-        if cell not in cells:
+        one, two, cell = self, other, (c, d)
+        if (one.place, two.place) not in self.moments.pairs:  # they are kept the other way round
+            one, two, cell, sign = other, self, (d, c), -sign
+        if cell not in (cells := shared(one, two)):
             text = "no rows were kept, as rows='none' asked for:"
             raise ValueError(f"{text} only equal deltas, budgets and numbers of pulls compare")
-        found, i = self.moments.pairs[pair], cells.index(cell)
-        more, less = int(found.up[i, m]), int(found.down[i, m])
-        if sign < 0:
-            more, less = less, more
-        binary = self._binary(c, m) and other._binary(d, m)
+        found, i = self.moments.pairs[one.place, two.place], cells.index(cell)
+        more, less = (int(part[i, m]) for part in (found.up, found.down)[::sign])
         mean, spread = sign * float(found.mean[i, m]) + 0.0, float(found.spread[i, m])
         return statistics.paired_sums(mean, spread, more, less, n, binary, level)
 

@@ -64,8 +64,7 @@ class Plan:
     @property
     def work(self) -> Work:
         """What the size of blocks depends on."""
-        stops = getattr(self.policy, "stops", True) if self.task.budget is not None else True
-        pulls = None if stops and self.task.delta is not None else self.task.budget
+        pulls = None if self.task.delta is not None and getattr(self.policy, "stops", True) else self.task.budget
         quick = plays(self.policy, 1, self.forms.ranked, self.task.waits)  # for any size of a batch
         grain = GRAIN if quick else SLOW_GRAIN
         return Work(pulls, len(self.checks or [None]), most_pulls(self.task), slow=not self.compiled, grain=grain)
@@ -90,57 +89,57 @@ def plans_of(
     recipes: Mapping[str, Recipe],
     env_id: str,
     kwargs: dict[str, object],
-    *,
     episodes: int,
-    checks: list[int] | None,
-    horizons: list[int] | None,
-    deltas: list[float] | None = None,
-    batch: int | None,
     deterministic: bool,
+    checks: list[int] | None = None,
+    budgets: list[int] | None = None,
+    deltas: list[float] | None = None,
+    batch: int | None = None,
 ) -> list[Plan]:
-    """The runs of all agents, by label: one each, or one for each budget of `horizons`, or for each of the deltas.
+    """The runs of all agents, by label: one each, or one for each of the budgets, or of the deltas.
 
     Each agent is made with an environment of a single slot, by which all is checked. What is wrong with any of them is
     reported before anything is compiled. Then each takes a first decision, which shows what it cannot read.
     """
     found: list[tuple[Plan, PureExplorationVectorEnv]] = []
-    name, numbers = ("budget", horizons) if deltas is None else ("delta", deltas)
+    name, numbers = ("budget", budgets) if deltas is None else ("delta", deltas)
     owns = [kwargs] if numbers is None else [kwargs | {name: number} for number in numbers]
     with ExitStack() as closing:
         for label, recipe in recipes.items():
-            for place in reversed(range(len(owns))):
-                own = owns[place]
+            first = len(found)
+            for own in reversed(owns):  # the largest budget first: its run may be that of all
                 agent, envs, forms = recipe.paired(functools.partial(make_envs, env_id, 1, kwargs=own), own)
                 closing.callback(envs.close)
+                task, once = envs.task, budgets is not None and own is owns[-1] is not owns[0] and _share_a_run(agent)
                 if deltas is not None:
                     check_delta(label, agent, forms.stop)
-                check_end(label, agent, envs.task)
-                once = horizons is not None and place == len(owns) - 1 > 0 and _share_a_run(agent)
-                if checks is not None and envs.task.cost is not None:
+                check_end(label, agent, task)
+                if checks is not None and task.cost is not None:
                     text = "at= counts pulls, and cost is of money:"
                     raise ValueError(f"{text} with a budget, give budgets= in its place")
-                size, looks = _batch_size(envs, episodes, batch), horizons if once else checks
-                bound, arms, certifies = lower_bound_of(envs), arms_of(envs), certifier_of(agent, envs.task) is not None
-                named = label, agent, forms, env_id, own
-                plan = Plan(*named, size, envs.task, looks, once, bound, arms, certifies, deltas is not None)
-                found.insert(len(found) - (len(owns) - 1 - place), (plan, envs))
+                how = _batch_size(envs, episodes, batch), task, budgets if once else checks, once
+                known = lower_bound_of(envs), arms_of(envs), certifier_of(agent, task) is not None, deltas is not None
+                found.insert(first, (Plan(label, agent, forms, env_id, own, *how, *known), envs))
                 if once:
                     break
         for plan, envs in found:
             _decide_once(plan, envs)
     level = any(plan.level for plan, _ in found)  # then all have the column
-    plans = []
-    for plan, _ in found:
-        drawn = not deterministic and not isinstance(plan.policy, Agent)  # others decide as they always do
-        policy = Drawing(plan.label, plan.policy) if drawn else plan.policy
-        if deterministic and not isinstance(plan.policy, Agent):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # which have been given once
-                envs = make_envs(plan.env_id, 4, plan.forms, plan.kwargs)
-            with suppress(ValueError, TypeError, AttributeError, RuntimeError):
-                warn_of_one_arm(plan.label, plan.policy, envs)
-        plans.append(dataclasses.replace(plan, level=level, policy=policy))
-    return plans
+    return [dataclasses.replace(one, level=level, policy=_deciding(one, deterministic)) for one, _ in found]
+
+
+def _deciding(plan: Plan, deterministic: bool) -> Any:
+    """The agent as it decides: a model draws its actions, or takes the most probable ones, with a warning where due."""
+    if isinstance(plan.policy, Agent):
+        return plan.policy
+    if not deterministic:
+        return Drawing(plan.label, plan.policy)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # which have been given once
+        envs = make_envs(plan.env_id, 4, plan.forms, plan.kwargs)
+    with suppress(ValueError, TypeError, AttributeError, RuntimeError):
+        warn_of_one_arm(plan.label, plan.policy, envs)
+    return plan.policy
 
 
 def _decide_once(plan: Plan, envs: PureExplorationVectorEnv) -> None:

@@ -51,12 +51,7 @@ SAVED: Any = {"svg.hashsalt": "bandit-envs", "pdf.fonttype": 42}
 
 @dataclass(frozen=True)
 class Size:
-    """The size of a figure.
-
-    Attributes:
-        name: letters of the longest name of an agent that stands beside the bars, or the lines, or in one of two
-            columns of the legend; longer ones stand above the bars, or below the axes.
-    """
+    """The size of a figure."""
 
     width: float  # inches
     height: float
@@ -65,7 +60,7 @@ class Size:
     title: float  # points
     beside: bool  # whether the legend stands beside the axes
     letters: int  # of a line of a label, at most; a line of the title has half as many again, at most
-    name: int
+    name: int  # letters of the longest name beside bars or lines, or in a column of the legend; others stand apart
 
     def fitting(self, inches: float, points: float | None = None) -> int:
         """How many letters of so many points, by default those of this size, a line of this length has."""
@@ -122,22 +117,15 @@ def save(figure: Figure, path: str | Path) -> Path:
 
 @dataclass(frozen=True)
 class Series:
-    """The points of one agent.
+    """The points of one agent."""
 
-    Attributes:
-        agent: its label. style: number of its colour, line and marker. episodes: number of them.
-        x: numbers of pulls, or ln(1 / delta), (C,); None for a single point.
-        mean, low, high: with confidence limits, (C,) each, NaN where there is none.
-        floor: where a mean of 0 is drawn on an axis that has no 0: at half an event in all episodes, (C,); else NaN.
-    """
-
-    agent: str
-    style: int
-    x: Floats | None
-    mean: Floats
-    low: Floats
+    agent: str  # its label
+    style: int  # number of its colour, line and marker
+    x: Floats | None  # numbers of pulls, or ln(1 / delta), (C,); None for a single point
+    mean: Floats  # (C,)
+    low: Floats  # confidence limits, (C,), NaN where there is none
     high: Floats
-    floor: Floats
+    floor: Floats  # where a mean of 0 is drawn if the axis has no 0: at half an event in all episodes, (C,); else NaN
     episodes: int
 
 
@@ -320,9 +308,7 @@ def draw(
 ) -> bool:
     """Draw lines, or bars for single points; returns whether there are lines, which need a legend.
 
-    Args:
-        transformed: whether the values are transformed, so that bars cannot begin at 0.
-        share: of its row that a bar takes; below 1 the agent's name stands above it.
+    Of `transformed` values bars cannot begin at 0. share: of its row that a bar takes; below 1 names stand above.
     """
     ax.set_axisbelow(True)
     for side in ("top", "right"):

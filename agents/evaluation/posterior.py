@@ -88,19 +88,6 @@ def _draw(n, mean, variance, low, high, u, out):
                 out[e, j, k] = start[a // CELLS] + (a % CELLS + share) * width[a // CELLS]
 
 
-def posterior_means(sampler: Sampler, pulls: NDArray[np.int64], mean: Floats, u: Floats) -> Floats:
-    """Draws from the posterior, (E, M, K) or (E, M, K, D), by uniform numbers u (E, M, K * D).
-
-    pulls: (E, K). mean: empirical means, (E, K) or (E, K, D); any number for an arm never pulled.
-    """
-    E, K = pulls.shape
-    D = mean.size // (E * K)
-    low, high = np.array(pieces(sampler), np.float64).T.copy()
-    n, out = np.repeat(pulls.astype(np.float64), D, axis=1), np.empty(u.shape)
-    _draw(n, mean.reshape(E, -1), 0.0 if sampler.distribution == "bernoulli" else sampler.spread**2, low, high, u, out)
-    return out if D == 1 else out.reshape(E, -1, K, D)
-
-
 def drawn_losses(envs: PureExplorationVectorEnv, root: int, episodes: NDArray[np.int64]) -> Floats:
     """Losses of the plug-in answers in all N slots, (N,), each the mean over DRAWS instances; for `drawable` ones.
 
@@ -108,14 +95,22 @@ def drawn_losses(envs: PureExplorationVectorEnv, root: int, episodes: NDArray[np
     """
     numbers, which = np.unique(episodes, return_inverse=True)
     random = np.random.default_rng([root, int(numbers[0])])
-    shape = len(numbers), DRAWS, envs.task.K * envs.task.D
+    K, D, source = envs.task.K, envs.task.D, envs.setting.source
+    shape = len(numbers), DRAWS, K * D
     layers = random.permuted(np.broadcast_to(np.arange(DRAWS)[:, None], shape), axis=1)  # one draw from each layer
     u = (layers + random.random(shape)) / DRAWS
-    lost, seen, source = np.empty(len(episodes)), envs.means(), envs.setting.source
-    answers = envs.problem.plug_in(seen)
+    low, high = np.array(pieces(source), np.float64).T.copy()
+    variance = 0.0 if source.distribution == "bernoulli" else source.spread**2
+    lost, seen = np.empty(len(episodes)), envs.means()
+    answers, flat = (
+        envs.problem.plug_in(seen),
+        np.nan_to_num(seen).reshape(len(episodes), -1),
+    )
     for first in range(0, len(episodes), CHUNK):
         rows = slice(first, first + CHUNK)
-        means = posterior_means(source, envs.pulls[rows], np.nan_to_num(seen[rows]), u[which[rows]])  # type: ignore[arg-type]
+        n, means = np.repeat(envs.pulls[rows].astype(np.float64), D, axis=1), np.empty((len(flat[rows]), *shape[1:]))
+        _draw(n, flat[rows], variance, low, high, u[which[rows]], means)
         repeated = np.repeat(answers[rows][:, None], DRAWS, axis=1)
-        lost[rows] = 1.0 - envs.problem.score(repeated, means).mean(1)
+        shown = means if D == 1 else means.reshape(-1, DRAWS, K, D)
+        lost[rows] = 1.0 - envs.problem.score(repeated, shown).mean(1)
     return lost

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs import Task
 from bandit_envs.kernels import number
 
 from . import statistics
@@ -44,13 +43,10 @@ class Precision:
     """What is to be reached by all agents, at all budgets and numbers of pulls.
 
     A mean of values that are all equal has no interval in fewer than `statistics.ALIKE` episodes, and is precise then.
-
-    Attributes:
-        widths: half of the width of an interval, by metric. verdict: whether one on delta is wanted, at the end.
     """
 
-    widths: Mapping[str, float]
-    verdict: bool = False
+    widths: Mapping[str, float]  # half of the width of an interval, by metric
+    verdict: bool = False  # whether one on delta is wanted, at the end
 
     def lacks(self, runs: Sequence[Run], look: int) -> str | None:
         """What of it these runs do not reach at this look, in words; None: they reach all."""
@@ -73,7 +69,7 @@ class Precision:
         return None
 
 
-def precision_of(given: object, tasks: Sequence[Task]) -> Precision | None:
+def precision_of(given: object, runs: Sequence[Run]) -> Precision | None:
     """What is given, checked: None, half a width of the error rate's interval, {metric: half a width}, or "verdict"."""
     if given is None:
         return None
@@ -81,27 +77,23 @@ def precision_of(given: object, tasks: Sequence[Task]) -> Precision | None:
         if given != "verdict":
             text = "precision must be a number, a dict of numbers by metric,"
             raise ValueError(f"{text} or 'verdict', got {given!r:.80}")
-        if any(task.delta is None for task in tasks):
+        if any(run.task.delta is None for run in runs):
             raise ValueError("precision='verdict' needs a delta, on which there can be a verdict")
         return Precision({}, True)
     widths = given if isinstance(given, Mapping) else {"error_rate": given}
     if not widths:
         raise ValueError("precision must name at least one metric, got {}")
     for metric in widths:
-        check_metric(tasks[0].problem, metric)
+        check_metric(runs[0].task.problem, metric)
     return Precision({name: number("precision", width, 0, 1e300, above=True) for name, width in widths.items()})
 
 
 class Ending:
-    """Looks at the first blocks, until their estimates are precise enough.
-
-    Attributes:
-        look: the number of the last look. count: of the blocks before it; None as long as nothing is decided.
-    """
+    """Looks at the first blocks, until their estimates are precise enough."""
 
     def __init__(self, wanted: Precision, blocks: Sequence[Block]) -> None:
-        self.wanted, self.look = wanted, 0
-        self.count: int | None = None
+        self.wanted, self.look = wanted, 0  # the number of the last look
+        self.count: int | None = None  # of the blocks before it; None as long as nothing is decided
         self._blocks, self._looks = blocks, looks(len(blocks))
         self._next, self._there = next(self._looks), 0
 
@@ -113,9 +105,9 @@ class Ending:
             if self._there < self._next:
                 return False
             self.look += 1
-            if self._next == len(self._blocks) or self.wanted.lacks(kept.advance(self._next), self.look) is None:
+            runs = kept.advance(self._next)
+            if self._next == len(self._blocks) or self.wanted.lacks(runs, self.look) is None:
                 self.count = self._next
-                kept.advance(self.count)
                 kept.end(self.count, self.look)
             else:
                 self._next = next(self._looks)

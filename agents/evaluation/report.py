@@ -123,9 +123,8 @@ def columns_of(
         columns.append((f"error rate [{per_cent}]", True, lambda row: interval(*(row[name] for name in rate))))
     if "verdict" in rows[0]:
         columns.append(("verdict", False, lambda row: row["verdict"]))
-    columns.append(
-        (f"score [{per_cent}]", True, lambda row: interval(row["score"], row["score_low"], row["score_high"]))
-    )
+    scores = "score", "score_low", "score_high"
+    columns.append((f"score [{per_cent}]", True, lambda row: interval(*(row[name] for name in scores))))
     if shown is not None:
         columns.append((shown.replace("_", " "), True, lambda row: _short(row[shown])))
     if any(row["truncated"] > 0 for row in rows):
@@ -142,11 +141,8 @@ def columns_of(
         notes.append("intervals allow for having looked more than once, and are wider for it")
     if evaluation.settings.get("rows") == "none":
         notes.append("no rows were kept: intervals of means are normal ones")
-    cells, right = (
-        [[text(row) for _, _, text in columns] for row in rows],
-        [i for i, one in enumerate(columns) if one[1]],
-    )
-    return Columns([name for name, _, _ in columns], cells, right, notes)
+    cells = [[text(row) for _, _, text in columns] for row in rows]
+    return Columns([name for name, _, _ in columns], cells, [i for i, one in enumerate(columns) if one[1]], notes)
 
 
 def chosen_columns(evaluation: Evaluated, names: Sequence[str], level: float = 0.95) -> Columns:
@@ -218,5 +214,5 @@ def comparison(
 
 def report(evaluation: Evaluated, metric: str | None = None, reference: str | None = None, level: float = 0.95) -> str:
     """`summary` and `comparison` below each other."""
-    parts = [summary(evaluation, metric, level), comparison(evaluation, metric, reference, level)]
-    return "\n\n".join(part for part in parts if part)
+    parts = summary(evaluation, metric, level), comparison(evaluation, metric, reference, level)
+    return "\n\n".join(filter(None, parts))

@@ -30,6 +30,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
+NOTED: dict[str, tuple[Any, str]] = {  # of a run in settings.json, which anybody may have written
+    "seconds": ((int, float), "a number"),
+    "lower_bound": ((int, float, type(None)), "a number"),
+    "deterministic": ((bool, type(None)), "true or false"),
+    "stops": (bool, "true or false"),
+}
 KINDS = {"budget": "Int64", "at": "Int64", "delta": "float64"}  # of the columns that say which rows they are
 ROWS, SUMS = "episodes.parquet", "pulls.parquet"  # the files of an evaluation beside its settings
 
@@ -373,13 +379,9 @@ def _runs(folder: Path, forms: list[dict[str, Any]], rows: DataFrame, pulls: Dat
     """The runs that these tables hold, by what `Run.describe` has returned for each."""
     runs, at_row, at_pull = [], 0, 0
     for form in forms:
-        for name in ("seconds", "lower_bound"):
-            bound_free = form[name] is None and name == "lower_bound"
-            if not bound_free and not isinstance(form[name], (int, float)):
-                raise ValueError(f"{folder} was altered: {name} must be a number, got {form[name]!r:.80}")
-        for name, value in {"deterministic": form.get("deterministic"), "stops": form.get("stops", True)}.items():
-            if not isinstance(value, bool) and (value is not None or name == "stops"):
-                raise ValueError(f"{folder} was altered: {name} must be true or false, got {value!r:.80}")
+        for name, (kinds, words) in NOTED.items():
+            if not isinstance(value := {"deterministic": None, "stops": True, **form}[name], kinds):
+                raise ValueError(f"{folder} was altered: {name} must be {words}, got {value!r:.80}")
         level = LEVEL in rows.columns and not rows[LEVEL].isna().all()
         empty, n = Run.described({"level": level, **form}, trust), form["episodes"]
         C, K = empty.pulls.shape

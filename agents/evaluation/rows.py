@@ -59,9 +59,8 @@ class Run:
         if level:
             added = [LEVEL] if task.delta is None else [LEVEL, CERTIFIED]
             names += [name for name in added if name not in names]
-        types: dict[str, object] = {"correct": np.bool_, "truncated": np.bool_, "total_pulls": np.int64}
-        types[CERTIFIED] = np.bool_
-        types |= PROBLEMS.find(task.problem).metric_types
+        types: dict[str, object] = dict.fromkeys(("correct", "truncated", CERTIFIED), np.bool_)
+        types |= {"total_pulls": np.int64} | PROBLEMS.find(task.problem).metric_types
         columns = {
             name: np.zeros((episodes, C), types.get(name, np.float64)) for name in ("total_pulls", "truncated", *names)
         }
@@ -90,10 +89,9 @@ class Run:
 
         `pulls` (B * C, K): sums over the episodes of each block.
         """
-        parts = []
+        parts, C = [], len(self.pulls)
         for i, first in enumerate(range(0, self.episodes, size)):
             columns = {name: values[first : first + size] for name, values in self.columns.items()}
-            C = len(self.pulls)
             parts.append(dataclasses.replace(self, columns=columns, pulls=pulls[i * C : (i + 1) * C]))
         return parts
 
@@ -179,17 +177,12 @@ class Run:
 
     def stopped(self, c: int) -> tuple[int, int]:
         """How many episodes of a cell the agent has ended by itself, and how many of these with a wrong answer."""
-        stopped = self.stopped_of(self.columns["total_pulls"][:, c], self.columns["truncated"][:, c], c)
-        wrong = stopped & ~self.columns["correct"][:, c].astype(np.bool_)
-        return int(stopped.sum()), int(wrong.sum())
-
-    def stopped_of(self, pulls: NDArray[np.int64], truncated: NDArray[np.generic], c: int) -> NDArray[np.bool_]:
-        """Which episodes of a cell the agent has ended by itself, by their pulls and whether they were cut."""
+        if not self.stops or (self.task.cost is not None and self.task.budget is not None):  # money left shows nothing
+            return 0, 0
         ends = [end for end in (*self.cells[c], self.task.budget) if end is not None]
-        unpaid = self.task.cost is None or self.task.budget is None  # that money is left shows nothing
-        by_itself = self.stops and unpaid
-        stopped: NDArray[np.bool_] = ~truncated.astype(np.bool_) & (pulls < min(ends, default=math.inf)) & by_itself
-        return stopped
+        truncated, correct = (self.columns[name][:, c].astype(np.bool_) for name in ("truncated", "correct"))
+        stopped = ~truncated & (self.columns["total_pulls"][:, c] < min(ends, default=math.inf))
+        return int(stopped.sum()), int((stopped & ~correct).sum())
 
     def describe(self) -> dict[str, object]:
         """All but the rows, JSON-able."""

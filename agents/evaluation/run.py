@@ -11,7 +11,6 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from bandit_envs.kernels import EPISODES_LIMIT, choice, flag, integer, root_number
 
@@ -105,8 +104,7 @@ def evaluate(
     rows, part = choice("rows", rows, ("all", "none")), part_of(shard)
     if part is not None and out is None:
         raise ValueError(f"shard needs out, the folder that all parts are written to, got shard={shard!r} alone")
-    progress = None if progress is None else flag("progress", progress)
-    deterministic, trust = flag("deterministic", deterministic), flag("trust", trust)
+    progress, deterministic, trust = shown(progress), flag("deterministic", deterministic), flag("trust", trust)
     kwargs = keywords(env_kwargs)
     given_id, env_id = env_id, environment_id(env_id)
     checks, horizons = pull_numbers("at", at), pull_numbers("budgets", budgets)
@@ -116,10 +114,9 @@ def evaluate(
         raise ValueError(f"give one of at=, budgets= and deltas=, got {' and '.join(given)}")
     if allowed is not None and kwargs.get("delta") is not None:
         raise ValueError(f"give delta={kwargs['delta']!r} in env_kwargs or deltas={allowed}, not both")
-    with compilation_noted(shown(progress)), reported_in_lines(progress):
+    with compilation_noted(progress), reported_in_lines(progress):
         recipes = recipes_of(agents, trust)
-        how: dict[str, Any] = {"checks": checks, "horizons": horizons, "deltas": allowed, "batch": batch}
-        plans = plans_of(recipes, env_id, kwargs, episodes=episodes, deterministic=deterministic, **how)
+        plans = plans_of(recipes, env_id, kwargs, episodes, deterministic, checks, horizons, allowed, batch)
         settings = {
             "env_id": given_id if ":" in given_id else env_id,  # so that another process finds it
             "env_kwargs": kwargs,
@@ -132,14 +129,14 @@ def evaluate(
             "rows": rows,
             "versions": packages(),
         }
-        wanted = precision_of(precision, [plan.task for plan in plans])
+        empty_runs = [plan.empty(0) for plan in plans]
+        wanted = precision_of(precision, empty_runs)
         if wanted is not None:
             if part is not None:
                 raise ValueError("precision is decided on all blocks in their order: it cannot be had with shard")
             settings["precision"] = precision if isinstance(precision, str) else dict(wanted.widths)
         together = rows == "none" or wanted is not None  # so that all agents have the same episodes in the end
         groups = grouped([plan.work for plan in plans], episodes, together=together, fine=wanted is not None)
-        empty_runs = [plan.empty(0) for plan in plans]
         if out is None:
             store = storage.Store(empty_runs, groups, episodes, settings)
         else:

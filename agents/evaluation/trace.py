@@ -247,9 +247,9 @@ def record(
     if name is None and out is not None and (not isinstance(out, (str, Path)) or Path(out).suffix != ".npz"):
         raise ValueError(f"out must be a file .npz, 'minari:NAME', or None, got {out!r:.200}")
     collector = None if name is None else require("minari", "a dataset of Minari").DataCollector
-    how: dict[str, Any] = {"checks": None, "horizons": None, "deterministic": flag("deterministic", deterministic)}
+    deterministic = flag("deterministic", deterministic)
     with compilation_noted(shown(None)):
-        (plan,) = plans_of({recipe.label: recipe}, env_id, kwargs, episodes=N, batch=None, **how)
+        (plan,) = plans_of({recipe.label: recipe}, env_id, kwargs, N, deterministic)
         task, entry = plan.task, 8 + 4 * plan.task.D  # bytes
         if (size := N * (task.entries * entry + task.K * (8 * task.D + 2))) > MOST:
             raise ValueError(f"{N:,} episodes of {task.entries:,} pulls take {size:,} bytes, and may take {MOST:,}")

@@ -14,7 +14,7 @@ import gymnasium as gym
 import numpy as np
 
 from ..evaluation import play
-from .claims import Found, Number, ratio
+from .claims import Number, ratio
 from .declared import declared
 from .panels import Exact, Numbers, bars
 
@@ -52,30 +52,15 @@ def _spreads(data: str, seed: int) -> Numbers:
     return bars(found, {"env_id": ENV})
 
 
-def same_pulls(panel: str, K: int) -> Number:
-    """AdaptiveTopK with the paper's constants is uniform sampling."""
-    return Number(panel, f"AdaptiveTopK pulls all arms alike, K = {K}", _number(f"{SPREAD}, K = {K}"), 0, 0)
+def _number(panel: str, K: int, text: str, name: str, *limits: float) -> Number:
+    """The number of this name at K lies within limits."""
+    return Number(panel, f"{text}, K = {K}", lambda _, result: result.number(f"{name}, K = {K}"), *limits)
 
 
-def decided(panel: str, K: int) -> Number:
-    """A round decides many arms."""
-    return Number(panel, f"a round decides a tenth of the arms, K = {K}", _number(f"{DECIDED}, K = {K}"), 100)
-
-
-def t_grows(panel: str) -> Number:
-    """The number t grows with K."""
-    text = "t at K = 500 is larger than at K = 100"
-    return ratio(panel, text, _number("t, K = 500"), _number("t, K = 100"), 1.01)
-
-
-def hardness_falls(panel: str) -> Number:
-    """The hardness falls with K."""
-    text = "H at K = 500 is smaller than at K = 100"
-    return ratio(panel, text, _number("H, K = 500"), _number("H, K = 100"), most=0.99)
-
-
-def _number(name: str) -> Found:
-    return lambda _, result: result.number(name)
+def _ratio(panel: str, order: str, name: str, *limits: float) -> Number:
+    """The number of this name at K = 500, over that at K = 100, lies within limits."""
+    over, under = (lambda _, result, K=K: result.number(f"{name}, K = {K}") for K in (500, 100))
+    return ratio(panel, f"{name} at K = 500 is {order} than at K = 100", over, under, *limits)
 
 
 FIGURES = declared(
@@ -84,5 +69,10 @@ FIGURES = declared(
         "hardness of two-group": Exact("hardness of two-group", _hardness),
         **{f"pulls on {data}": Exact("pulls of AdaptiveTopK", partial(_spreads, data)) for data in LARGEST},
     },
-    {"same pulls": same_pulls, "decided": decided, "t grows": t_grows, "H falls": hardness_falls},
+    {
+        "same pulls": lambda panel, K: _number(panel, K, "AdaptiveTopK pulls all arms alike", SPREAD, 0, 0),
+        "decided": lambda panel, K: _number(panel, K, "a round decides a tenth of the arms", DECIDED, 100),
+        "t grows": lambda panel: _ratio(panel, "larger", "t", 1.01),
+        "H falls": lambda panel: _ratio(panel, "smaller", "H", 0.0, 0.99),
+    },
 )

@@ -80,25 +80,20 @@ class Claim(AnyClaim):
     One of `larger`, `within`, `p_value` and `than` makes it another claim on the same difference.
 
     Attributes:
-        better: the agent whose mean is smaller. worse: the agent whose mean is larger.
-        larger: the claim is the other way round: the mean of `better` is the larger one.
-        since, until: the claim is about the points from there on, and up to there.
-        within: the claim is that the means differ by at most this, in units of the metric.
         p_value: the claim is that a test at the paper's level, this one, does not distinguish the agents. The verdict
             is the test's, "yes" or "no"; "yes" says that these episodes do not distinguish them, not that they are the
             same.
-        than: the claim is that the lead of `better`, worse - better, is larger at every other point than at this one.
     """
 
     panel: str
-    better: str
+    better: str  # the agent whose mean is smaller
     worse: str
-    larger: bool = False
-    since: float = -INF
+    larger: bool = False  # the claim is the other way round
+    since: float = -INF  # the claim is about the points from there on
     until: float = INF
-    within: float | None = None
+    within: float | None = None  # the claim is that the means differ by at most this, in units of the metric
     p_value: float | None = None
-    than: float | None = None
+    than: float | None = None  # the claim is that the lead of `better` is larger at every other point than at this one
 
     @property
     def text(self) -> str:
@@ -147,19 +142,14 @@ class Claim(AnyClaim):
 
 @dataclass(frozen=True)
 class Level(AnyClaim):
-    """An agent's mean of the panel's metric is at most a value at one point.
-
-    Attributes:
-        above: the claim is the other way round: the mean is above the value.
-        within: the claim is that the mean differs from the value by at most this, in units of the metric.
-    """
+    """An agent's mean of the panel's metric is at most a value at one point."""
 
     panel: str
     agent: str
     value: float
     x: float  # the point
-    above: bool = False
-    within: float | None = None
+    above: bool = False  # the claim is the other way round: the mean is above the value
+    within: float | None = None  # the claim is that the mean differs from the value by at most this
 
     @property
     def text(self) -> str:
@@ -189,7 +179,6 @@ class Growth(AnyClaim):
     The exponent is the slope of log mean against log x by least squares; its interval is from resampled episodes.
 
     Attributes:
-        agent: whose mean it is. low, high: the smallest and the largest exponent that the claim allows.
         line: the claim is that the mean grows along a straight line, with any offset. The means are fitted by a
             parabola in x, by least squares. What lies in [low, high] is its slope at the last point over that at the
             first, which is 1 for a line; where a slope is not positive, the mean does not grow.
@@ -197,7 +186,7 @@ class Growth(AnyClaim):
 
     panel: str
     agent: str
-    low: float
+    low: float  # the smallest and the largest exponent that the claim allows
     high: float
     line: bool = False
 
@@ -300,16 +289,11 @@ def last(of: Callable[..., float], *agents: str) -> Found:
 
 @dataclass(frozen=True)
 class Quote:
-    """What a paper says of a figure, and the claims that test it.
-
-    Attributes:
-        beside: tested beside the paper's own set-up, with other constants or another reading of it; the verdict on the
-            sentence is that of the other quotations with these words.
-    """
+    """What a paper says of a figure, and the claims that test it."""
 
     name: str  # short and unique in the figure; the page of the figure has it at the anchor "figure-name"
     words: str  # the paper's own; empty for a claim that stands for itself
     claims: Sequence[AnyClaim]  # all of what is tested of it
     reading: str = ""  # what is read otherwise than the paper says it, if something is
     caveat: str = ""  # what a verdict on it does not say by itself
-    beside: bool = False
+    beside: bool = False  # the set-up is not the paper's: the verdict is that of the other quotations with these words

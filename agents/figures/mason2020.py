@@ -21,12 +21,7 @@ FIXED = 1.5  # "a fixed threshold" of the introduction
 
 
 def ratings(contest: int, epsilon: float = 0.2) -> Exact:
-    """The mean ratings of the captions of a contest, best first, and how many are within epsilon of the best.
-
-    Args:
-        contest: its number.
-        epsilon: captions whose mean is less than this fraction below the best are good.
-    """
+    """The mean ratings of a contest's captions, best first, and how many are less than this fraction below the best."""
     return Exact(f"Contest {contest}", lambda seed: _rated(contest, epsilon))
 
 

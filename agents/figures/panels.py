@@ -40,19 +40,13 @@ def log_rates(rate: NDArray[np.float64], K: int) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class Conduct:
-    """How panels are run.
+    """How panels are run; as for `evaluate`."""
 
-    Attributes:
-        episodes: overrides a panel's own number, unless None.
-        seed, progress, jobs: as for `evaluate`.
-        evaluator: `evaluate`, or what knows what came out when the agents were run before.
-    """
-
-    episodes: int | None = None
+    episodes: int | None = None  # overrides a panel's own number, unless None
     seed: int = 0
     progress: bool | None = None
     jobs: int = 1
-    evaluator: Callable[..., Evaluation] = evaluate
+    evaluator: Callable[..., Evaluation] = evaluate  # or what knows what came out when the agents were run before
 
     def evaluate(self, agents: Mapping[str, str], env_id: str, episodes: int, **asked: object) -> Evaluation:
         """The agents on an environment, in so many episodes unless other ones are wanted; `asked` is for `evaluate`."""
@@ -210,13 +204,9 @@ class Swept:
 
 @dataclass(frozen=True)
 class Sweep(Lines[Swept]):
-    """Several agents, a metric at the end of the episode against a value in which the environments differ.
+    """Several agents, a metric at the end of the episode against a value in which the environments differ; as `Panel`.
 
     Attributes:
-        env_id, agents, episodes, metric, label, trials: as of `Panel`.
-        sweep: {value: keyword arguments of the environment}. xlabel: of the axis of the value.
-        log: whether the axis of the metric is logarithmic.
-        over_bound: whether the means are drawn as multiples of the lower bound on pulls, which each environment has.
         budgets: {value: equally spaced budgets, up to where the metric is 0}: the metric is then the area below its
             curve against the budget, the sum over the budgets times the step between them, in pulls. Unlike the metric
             at one budget, the areas of two agents differ also where both curves begin at 1 and end at 0. None: one run
@@ -227,14 +217,14 @@ class Sweep(Lines[Swept]):
 
     title: str
     env_id: str
-    sweep: Mapping[float, Mapping[str, object]]
+    sweep: Mapping[float, Mapping[str, object]]  # {value: keyword arguments of the environment}
     agents: Mapping[str, str]
     episodes: int
     metric: str
     label: str
-    xlabel: str
-    log: bool = False
-    over_bound: bool = False
+    xlabel: str  # of the axis of the value
+    log: bool = False  # whether the axis of the metric is logarithmic
+    over_bound: bool = False  # whether the means are drawn as multiples of the environment's lower bound on pulls
     budgets: Mapping[float, Sequence[int]] | None = None
     rival: str = ""
     trials: float | None = None
@@ -291,19 +281,12 @@ class Sweep(Lines[Swept]):
 
 @dataclass(eq=False)
 class Numbers:
-    """Numbers without chance, and how they are drawn.
+    """Numbers without chance, and how they are drawn."""
 
-    Attributes:
-        shown: of each number its name, its place on the axis, NaN where it has none, and itself.
-        draw: draws them into axes, given the order of agents.
-        settings: how they came about, JSON-able.
-        agents: labels of the lines; each gets a style of its own.
-    """
-
-    shown: Sequence[tuple[str, float, float]]
-    draw: Callable[[Axes, Sequence[str]], None]
-    settings: dict[str, object]
-    agents: list[str] = field(default_factory=list)
+    shown: Sequence[tuple[str, float, float]]  # of each its name, its place on the axis, NaN where it has none, itself
+    draw: Callable[[Axes, Sequence[str]], None]  # draws them into axes, given the order of agents
+    settings: dict[str, object]  # how they came about, JSON-able
+    agents: list[str] = field(default_factory=list)  # labels of the lines; each gets a style of its own
 
     def number(self, name: str) -> float:
         """The first number of this name."""

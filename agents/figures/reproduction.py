@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -13,7 +14,7 @@ from bandit_envs.kernels import EPISODES_LIMIT, flag, integer, root_number, unkn
 from ..core.files import REPRODUCTION, SETTINGS, read_json, try_out, write_alone, write_together
 from ..core.optional import pandas
 from ..evaluation.plots import check_path, save
-from ..evaluation.progress import now_at, reported_in_lines
+from ..evaluation.progress import now_at, reported_in_lines, shown
 from ..evaluation.storage import WriteError
 from . import pages
 from .catalogue import PAPERS, named
@@ -25,7 +26,6 @@ from .verdicts import scorecard, verdicts
 if TYPE_CHECKING:
     import pandas as pd
 
-KEPT = REPRODUCTION  # the key of the settings that say what a folder holds
 EVALUATIONS = "evaluations"  # the folder of the evaluations in that of a figure
 
 
@@ -120,7 +120,7 @@ class Reproduction:
         """
         folder = Path(folder)
         settings = {title: result.settings for title, result in self.results.items()}
-        content = {KEPT: self.asked, "panels": settings, "skipped": self.skipped}
+        content = {REPRODUCTION: self.asked, "panels": settings, "skipped": self.skipped}
         write_together(folder / SETTINGS, content, self._files() | {"figure.png": self.plot})
         return folder
 
@@ -145,11 +145,8 @@ def open_folder(out: Path, asked: dict[str, Any], force: bool) -> None:
         raise ValueError(f"{out} is there already, and no folder: give another --out")
     kept: object = None
     if out.is_dir() and any(out.iterdir()):
-        if index.is_file():
-            try:
-                kept = read_json(index).get(KEPT)
-            except ValueError:
-                kept = None
+        with suppress(ValueError):
+            kept = read_json(index).get(REPRODUCTION) if index.is_file() else None
         if kept != asked and not force:
             what = ", ".join(f"{name} {value!r}" for name, value in asked.items())
             held = f"holds {kept!r:.200}" if kept else "holds something else"
@@ -157,7 +154,7 @@ def open_folder(out: Path, asked: dict[str, Any], force: bool) -> None:
             raise ValueError(f"{text} give another --out, or --force to write into it")
     try_out(index, folder=True)
     if kept != asked:
-        write_together(index, {KEPT: asked}, {})
+        write_together(index, {REPRODUCTION: asked}, {})
 
 
 def reproduce(
@@ -201,16 +198,18 @@ def reproduce(
         if title not in titles:
             raise unknown("panel", title, titles)
     chosen = [panel for panel in figure.panels if panels is None or panel.title in panels]
+    folder, store, how = _begun(out, episodes, seed, progress, jobs)
+    return _run(figure, chosen, how, store, folder, flag("force", force))
+
+
+def _begun(
+    out: str | Path | None, episodes: int | None, seed: int, progress: bool | None, jobs: int
+) -> tuple[Path | None, Store, Conduct]:
+    """The folder, the store in it, and how all panels are run, checked."""
     folder = None if out is None else Path(out)
     store = Store(None if folder is None else folder / EVALUATIONS)
-    return _run(figure, chosen, _conduct(store, episodes, seed, progress, jobs), store, folder, flag("force", force))
-
-
-def _conduct(store: Store, episodes: int | None, seed: int, progress: bool | None, jobs: int) -> Conduct:
-    """How all panels are run, checked."""
     episodes = None if episodes is None else integer("episodes", episodes, 1, EPISODES_LIMIT)
-    progress = None if progress is None else flag("progress", progress)
-    return Conduct(episodes, root_number(seed), progress, jobs, store.evaluate)
+    return folder, store, Conduct(episodes, root_number(seed), shown(progress), jobs, store.evaluate)
 
 
 def _run(
@@ -258,10 +257,8 @@ def reproduce_paper(
     """
     if paper not in PAPERS:
         raise unknown("paper", paper, PAPERS)
-    folder, force = None if out is None else Path(out), flag("force", force)
-    store = Store(None if folder is None else folder / EVALUATIONS)
-    how = _conduct(store, episodes, seed, progress, jobs)
-    asked = {"paper": paper, "episodes": how.episodes, "seed": how.seed}
+    folder, store, how = _begun(out, episodes, seed, progress, jobs)
+    force, asked = flag("force", force), {"paper": paper, "episodes": how.episodes, "seed": how.seed}
     if folder is not None:
         open_folder(folder, asked, force)
     done, lacking = [], []
@@ -278,5 +275,5 @@ def reproduce_paper(
         text, read = pages.as_kept(pandas().concat(tables, ignore_index=True))
         texts = [pages.claims_text(one.figure, read[read["figure"] == one.figure.name]) for one in done]
         files = _writing({"verdicts.csv": text, pages.CLAIMS: "\n".join(texts)})
-        write_together(folder / SETTINGS, {KEPT: asked, "skipped": lacking}, files)
+        write_together(folder / SETTINGS, {REPRODUCTION: asked, "skipped": lacking}, files)
     return done

@@ -18,17 +18,10 @@ from ..evaluation.identity import versions
 
 
 class Store:
-    """Evaluations by what they were asked for, kept in memory, and in a folder where one is given.
-
-    Args:
-        folder: that of the evaluations, which is made with the first; None: they are kept in memory alone.
-
-    Attributes:
-        made: how many evaluations were run, or completed, because the store did not have them.
-    """
+    """Evaluations by what they were asked for, kept in memory, and in a folder where one is given."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        self.folder, self.made = folder, 0
+        self.folder, self.made = folder, 0  # evaluations that were run, or completed, as the store did not have them
         self._found: dict[str, Evaluation] = {}
 
     def evaluate(

@@ -86,8 +86,7 @@ def compared(figure: Figure, table: pd.DataFrame) -> int:
 
 def counted(counts: Sequence[int]) -> str:
     """At how many points a claim has which verdict, in words."""
-    parts = [f"{n} {name}" for name, n in zip(VERDICTS, counts, strict=True) if n]
-    return ", ".join(parts)
+    return ", ".join(f"{n} {name}" for name, n in zip(VERDICTS, counts, strict=True) if n)
 
 
 def overall(parts: Sequence[Sequence[int]]) -> str:

@@ -59,15 +59,10 @@ def moments(end: int, frames: int) -> list[int]:
 def films(
     agents: Mapping[str, Any], env_id: str, *, frames: int | Callable[[int], int] = MOST_FRAMES, **how: Any
 ) -> list[Film]:
-    """The same episode by several agents, at the same numbers of pulls: those of the longest.
+    """The same episode by several agents {label: agent}, at the same numbers of pulls: those of the longest.
 
-    Every episode is played twice, at first to learn how long it is.
-
-    Args:
-        agents: {label: as one of the agents of `evaluate`}.
-        env_id: as for `play`.
-        frames: at most, without that before the first pull; a number, or a function of the number of arms.
-        **how: env_kwargs, seed, episode and trust, as for `play`.
+    Every episode is played twice, at first to learn how long it is. `frames`: at most, without that before the first
+    pull; a number, or a function of the number of arms. All others are as for `play`.
     """
     if not callable(frames):
         frames = integer("frames", frames, FEWEST_FRAMES, MOST_ASKED)

@@ -13,13 +13,12 @@ from typing import Any
 
 import bandit_envs
 
-from ..core.files import SETTINGS, json_form, read_json
+from ..core.files import REPRODUCTION, SETTINGS, json_form, read_json
 from ..core.optional import require
 from ..evaluation import Evaluation, plots, results
 from ..evaluation.report import Columns, columns_of, differences, headline
 from ..figures import FIGURES
 from ..figures.pages import POINTS, by_quote, counts_of, quoted, read_table, span, values_table
-from ..figures.reproduction import KEPT
 from ..figures.verdicts import VERDICTS
 from .template import check_page, filled, table
 
@@ -49,7 +48,7 @@ def report(folder: str | Path, out: str | Path | None = None, *, force: bool = F
     path = check_page(folder / NAME if out is None else out, force)
     index = folder / SETTINGS
     kept = read_json(index) if index.is_file() else {}
-    if KEPT in kept:
+    if REPRODUCTION in kept:
         title, facts, parts = _of_reproduction(folder, kept)
     else:
         title, facts, parts = _of_evaluation(results(folder, trust=trust), folder)
@@ -115,7 +114,7 @@ def _option(name: str, value: object) -> list[str]:
 
 def _of_reproduction(folder: Path, kept: Mapping[str, Any]) -> tuple[str, str, list[str]]:
     """Title, facts, and the parts of the page."""
-    asked = kept[KEPT]
+    asked = kept[REPRODUCTION]
     figure = FIGURES.get(asked.get("figure", "")) if isinstance(asked, dict) else None
     missing = [name for name in ("verdicts.csv", POINTS, "figure.svg") if not (folder / name).is_file()]
     if figure is None or missing:

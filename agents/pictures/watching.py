@@ -155,10 +155,8 @@ def _move(shown: Film, speed: float, color: bool, out: IO[str]) -> None:
 def save_gif(shown: Film, path: Path, speed: float) -> None:
     """Write an episode as an animated GIF."""
     pictures = require("PIL.Image", "a GIF")
-    drawn = [
-        pictures.fromarray(image(shown.viewer, view, shown.title(i), shown.limits))
-        for i, view in enumerate(shown.views)
-    ]
+    frames = (image(shown.viewer, view, shown.title(i), shown.limits) for i, view in enumerate(shown.views))
+    drawn = list(map(pictures.fromarray, frames))
     palette = drawn[-1].quantize(COLOURS)  # the same for all, so that a frame holds only what has changed
     first, *rest = (picture.quantize(palette=palette, dither=pictures.Dither.NONE) for picture in drawn)
     wait = round(1000 / speed)

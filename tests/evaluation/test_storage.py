@@ -167,14 +167,14 @@ def test_memory_and_folders_hold_the_same_of_each_block(tmp_path: Path) -> None:
     group, settings = [blocks.Group((0, 1), 16, 8)], {"rows": "none"}
     stores = [storage.Store(runs, group, 40, settings, place, "x") for place in (None, storage.place_of(tmp_path))]
     for store in stores:
-        parts = [[_rows_of(run, block) for block in store.blocks] for run in runs]
+        contents = [store.form(block, [_rows_of(run, block) for run in runs]) for block in store.blocks]
         assert store.missing() == store.blocks
-        for block, content in zip(store.blocks[:-1], store.form(store.blocks, parts), strict=False):
+        for block, content in zip(store.blocks[:-1], contents, strict=False):
             store.put(block, content)
         assert store.missing() == store.blocks[-1:]
         with pytest.raises(ValueError, match="1 of 5 blocks are missing"):
             store.merged()
-        store.put(store.blocks[-1], store.form(store.blocks, parts)[-1])
+        store.put(store.blocks[-1], contents[-1])
     one, other = (store.merged().to_json() for store in stores)
     assert one == other == Moments.from_json(other).to_json()
 

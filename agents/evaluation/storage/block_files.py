@@ -28,39 +28,29 @@ def _arrow(part: str = "") -> Any:
     return require(f"pyarrow{part}", "a folder of results")
 
 
-def moments_of(blocks: Sequence[Block], parts: Sequence[Sequence[Run]]) -> list[Moments]:
-    """What is kept of each block without rows, of `parts[run][block]`."""
-    return [Moments.of([rows[i] for rows in parts]) for i in range(len(blocks))]
-
-
 def name_of(root: str, block: Block) -> str:
     """The name of the file of a block, in an evaluation of this hash."""
     text = f"{root} {block.runs} {block.first} {block.episodes}"
     return f"{block.number:06d}-{hashlib.sha256(text.encode()).hexdigest()[:16]}.parquet"
 
 
-def rows_as_bytes(root: str, blocks: Sequence[Block], parts: Sequence[Sequence[Run]]) -> list[bytes]:
-    """The files of blocks of the evaluation with this hash: the rows of one run after another, `parts[run][block]`."""
+def rows_as_bytes(root: str, block: Block, runs: Sequence[Run]) -> bytes:
+    """The file of a block of the evaluation with this hash: the rows of one run after another."""
     pa = _arrow()
-    files = []
-    for i, block in enumerate(blocks):
-        runs = [rows[i] for rows in parts]
-        table = pa.concat_tables([_table(run, block.first) for run in runs]).unify_dictionaries()
-        pulls = b"".join(run.pulls.astype("<i8").tobytes() for run in runs)
-        # Whole numbers are stored as their differences, which is fast; all others have few values.
-        whole = [field.name for field in table.schema if pa.types.is_integer(field.type)]
-        how: dict[str, object] = {"use_dictionary": [name for name in table.column_names if name not in whole]}
-        how |= {"column_encoding": dict.fromkeys(whole, "DELTA_BINARY_PACKED")}
-        how |= {"write_statistics": False, "row_group_size": 2**22}
-        files.append(_file(table, name_of(root, block), {PULLS: zlib.compress(pulls, 1)}, **how))
-    return files
+    table = pa.concat_tables([_table(run, block.first) for run in runs]).unify_dictionaries()
+    pulls = b"".join(run.pulls.astype("<i8").tobytes() for run in runs)
+    # Whole numbers are stored as their differences, which is fast; all others have few values.
+    whole = [field.name for field in table.schema if pa.types.is_integer(field.type)]
+    how: dict[str, object] = {"use_dictionary": [name for name in table.column_names if name not in whole]}
+    how |= {"column_encoding": dict.fromkeys(whole, "DELTA_BINARY_PACKED")}
+    how |= {"write_statistics": False, "row_group_size": 2**22}
+    return _file(table, name_of(root, block), {PULLS: zlib.compress(pulls, 1)}, **how)
 
 
 def rows_from(source: object, name: str, empty_runs: Sequence[Run], episodes: int, columns: Sequence[str]) -> list[Run]:
     """Some columns of what `rows_as_bytes` has written under this name, of each run, so many episodes each.
 
-    Raises:
-        Exception: if the file is no Parquet, of something else, or damaged where the columns are.
+    An error where the file is no Parquet, of something else, or damaged where the columns are.
     """
     table = _read(source, name, list(columns))
     arrays = {column: table.column(column).to_numpy() for column in columns}
@@ -101,35 +91,23 @@ def _table(run: Run, first: int) -> object:
     return pa.table(columns, pa.schema(kinds))
 
 
-def moments_as_bytes(root: str, blocks: Sequence[Block], parts: Sequence[Sequence[Run]]) -> list[bytes]:
-    """The files of blocks of several runs of which no rows are kept.
-
-    A file has a row for each run, cell and column; its metadata hold all, to the last bit.
-    """
-    pa = _arrow()
-    files = []
-    for i, (block, moments) in enumerate(zip(blocks, moments_of(blocks, parts), strict=True)):
-        rows = []
-        for run, sums in zip((rows[i] for rows in parts), moments.runs, strict=True):
-            for c, keys in enumerate(run.keys):
-                for m, name in enumerate(moments.names):
-                    head = {"agent": run.agent, **keys, "metric": name, "first": block.first}
-                    numbers = {"episodes": sums.n, "mean": sums.mean[c, m], "spread": sums.spread[c, m]}
-                    rows.append(head | numbers | {"positive": sums.up[c, m], "negative": sums.down[c, m]})
-        kinds = {"agent": pa.string(), "metric": pa.string()}
-        kinds |= dict.fromkeys(("delta", "mean", "spread"), pa.float64())
-        schema = pa.schema([(name, kinds.get(name, pa.int64())) for name in rows[0]])
-        table = pa.Table.from_pylist(rows, schema)
-        files.append(_file(table, name_of(root, block), {MOMENTS: moments.to_json().encode()}))
-    return files
+def moments_as_bytes(root: str, block: Block, runs: Sequence[Run]) -> bytes:
+    """The file of a block without rows: one for each run, cell and column; its metadata hold all, to the last bit."""
+    pa, moments, rows = _arrow(), Moments.of(runs), []
+    for run, sums in zip(runs, moments.runs, strict=True):
+        for c, keys in enumerate(run.keys):
+            for m, name in enumerate(moments.names):
+                head = {"agent": run.agent, **keys, "metric": name, "first": block.first}
+                numbers = {"episodes": sums.n, "mean": sums.mean[c, m], "spread": sums.spread[c, m]}
+                rows.append(head | numbers | {"positive": sums.up[c, m], "negative": sums.down[c, m]})
+    kinds = {"agent": pa.string(), "metric": pa.string()}
+    kinds |= dict.fromkeys(("delta", "mean", "spread"), pa.float64())
+    table = pa.Table.from_pylist(rows, pa.schema([(name, kinds.get(name, pa.int64())) for name in rows[0]]))
+    return _file(table, name_of(root, block), {MOMENTS: moments.to_json().encode()})
 
 
 def moments_from(content: bytes, name: str) -> Moments:
-    """What `moments_as_bytes` has written.
-
-    Raises:
-        Exception: if the file is of something else, or damaged.
-    """
+    """What `moments_as_bytes` has written; an error where the file is of something else, or damaged."""
     pa = _arrow()
     check_seal(content)
     return Moments.from_json(_read(pa.BufferReader(content), name, []).schema.metadata[MOMENTS].decode())

@@ -43,26 +43,21 @@ def place_of(address: str | Path) -> Place:
 
 @dataclass(frozen=True)
 class Place:
-    """A folder.
+    """A folder."""
 
-    Attributes:
-        address: as the user has given it. system: the file system, of pyarrow. root: the path of the folder in it.
-        atomic: the system shows a file once it is complete. local: the file system is that of this machine.
-    """
-
-    address: str
-    system: Any
-    root: str
-    atomic: bool = False
-    local: bool = False
+    address: str  # as the user has given it
+    system: Any  # the file system, of pyarrow
+    root: str  # the path of the folder in it
+    atomic: bool = False  # the system shows a file once it is complete
+    local: bool = False  # the file system is that of this machine
 
     def __str__(self) -> str:
         return self.address
 
     def _path(self, name: str) -> str:
-        return f"{self.root}/{name}" if name else self.root
+        return f"{self.root}/{name}"
 
-    def names(self, folder: str = "") -> dict[str, float]:
+    def names(self, folder: str) -> dict[str, float]:
         """The files of a folder in this one, {name: when it was last written, in seconds}."""
         fs = require("pyarrow.fs", "a folder of results")
         with contextlib.suppress(NotADirectoryError):

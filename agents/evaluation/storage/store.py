@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..blocks import Block, Group, cut
 from ..moments import Moments, SummedRun
 from ..rows import KeptRun, Run
-from .block_files import check_seal, moments_as_bytes, moments_from, moments_of, name_of, rows_as_bytes, rows_from
+from .block_files import check_seal, moments_as_bytes, moments_from, name_of, rows_as_bytes, rows_from
 from .calls import Calls
 from .places import Place
 
@@ -23,9 +23,14 @@ BLOCKS, SUMS = "episodes.parquet", "sums.parquet"  # the folders of the blocks w
 ENDED = "ended.json"  # after how many blocks a run was precise enough
 
 
-def rows_of(blocks: Sequence[Block], parts: Sequence[Sequence[Run]]) -> list[list[Run]]:
-    """The rows of each run in each block, of `parts[run][block]`."""
-    return [[rows[i] for rows in parts] for i in range(len(blocks))]
+def rows_of(block: Block, runs: Sequence[Run]) -> Sequence[Run]:
+    """What memory holds of a block with rows."""
+    return runs
+
+
+def moments_of(block: Block, runs: Sequence[Run]) -> Moments:
+    """What memory holds of a block without rows."""
+    return Moments.of(runs)
 
 
 class Store:
@@ -37,15 +42,9 @@ class Store:
         settings: of the evaluation: whether rows are kept, and whether it is to end when it is precise enough.
         place: the folder of the files, which survive a kill; None: memory.
         root: the hash of the evaluation, by which the files are named.
-
-    Attributes:
-        blocks: where a run has ended early, those before its end. ended: the look at which it has.
-        awaited: whether it has not ended yet, and is to. sums: whether counts and sums are kept, and no rows.
-        form: makes the contents of blocks, given them and for each run the rows of each.
-        counted: how many of the first blocks have been merged. calls: notes of what has been spent.
     """
 
-    form: Callable[..., Sequence[object]]
+    form: Callable[[Block, Sequence[Run]], object]  # makes the content of a block, given it and the rows of each run
 
     def __init__(
         self,
@@ -56,17 +55,18 @@ class Store:
         place: Place | None = None,
         root: str = "",
     ) -> None:
-        self.empty_runs, self.groups, self.planned = empty_runs, groups, episodes
-        self.blocks, self.sums = cut(groups, episodes), settings["rows"] == "none"
+        self.empty_runs = empty_runs
+        self.blocks = cut(groups, episodes)  # where a run has ended early, those before its end
+        self.sums = settings["rows"] == "none"  # whether counts and sums are kept, and no rows
         self.place, self.root, self.inside = place, root, SUMS if self.sums else BLOCKS
         if place is None:
             self.form = moments_of if self.sums else rows_of
         else:
             self.form = functools.partial(moments_as_bytes if self.sums else rows_as_bytes, root)
-        self.awaited = settings.get("precision") is not None
-        self.ended: int | None = None
-        self.calls = Calls(place, len(empty_runs))
-        self.counted, self._known = 0, list[Moments]()
+        self.awaited = settings.get("precision") is not None  # whether it is to end early, and has not yet
+        self.ended: int | None = None  # the look at which it has
+        self.calls = Calls(place, len(empty_runs))  # notes of what has been spent
+        self.counted, self._known = 0, list[Moments]()  # how many of the first blocks have been merged
         self._held = dict[int, Any]()  # in memory, by the numbers of the blocks
 
     def _file(self, block: Block) -> str:
@@ -154,8 +154,7 @@ class Store:
     def part(self, block: Block, columns: Sequence[str] | None = None) -> list[Run]:
         """The rows of a block, of each of its runs: some columns, or all."""
         if self.place is None:
-            held: list[Run] = self._held[block.number]
-            return held
+            return list(self._held[block.number])
         empty_runs = [self.empty_runs[i] for i in block.runs]
         names = list(empty_runs[0].columns) if columns is None else columns
         with self._reading(block) as place, place.open(self._file(block)) as source:
@@ -183,9 +182,9 @@ class Store:
 
     def advance(self, count: int) -> list[Run]:
         """What is known of the first blocks, by run, without their rows."""
-        runs = [SummedRun(empty, i, self) for i, empty in enumerate(self.empty_runs)]
+        known, runs = self.merged(count), [SummedRun(empty, i, self) for i, empty in enumerate(self.empty_runs)]
         for run in runs:
-            run.moments = self.merged(count)
+            run.moments = known
         return list(runs)
 
     def look(self) -> None:
@@ -207,9 +206,7 @@ class Store:
 
     def runs(self) -> list[Run]:
         """All that is kept, by run; what files hold is read when it is asked for. Of rows in memory once."""
-        if self.place is None and self.sums:
-            return self.advance(len(self.blocks))
-        if self.place is not None:
+        if self.sums or self.place is not None:
             kind = SummedRun if self.sums else StoredRun
             return [kind(empty, i, self) for i, empty in enumerate(self.empty_runs)]
         made = []
