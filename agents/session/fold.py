@@ -287,10 +287,7 @@ class State:
         N, level, delta, money = self.setup.task.items, 1.0 - (self.certificate or 0.0), self.run.delta, self.money
         known = N and delta and 0.0 < level < 1.0 and not self.run.over
         times = max(math.log(delta or 1.0) / math.log(level), 1.0) if known else 1.0
-        ends = (
-            (self.count, (N or 0) * len(self.names)),
-            (money or 0.0, N if self.setup.task.cost == "row" else math.inf),
-        )
+        ends = (self.count, (N or 0) * len(self.names)), (money or 0.0, N if self.setup.task.cost == "row" else math.inf)
         cells, paid = (f" of about {min(x * times, most or 0):,.0f}" if known else "" for x, most in ends)
         found = f"{self.count:,}{cells} {'cell' if N else 'measurement'}{'s' * (self.count != 1)}"
         return found if money is None else f"{found}, money {money:,g}{paid}"
@@ -407,11 +404,10 @@ class State:
     @property
     def certificate(self) -> float | None:
         """The probability with which the answer is right, at least; see `Session.certificate`."""
-        run = self.run
-        answer, seen = run.answer, run.final
+        answer, seen = self.run.answer, self.run.final
         if answer is None or seen is None:
             answer, seen = self.answer()[self.active], self.seen
-        level = run.level_of(answer, seen)
+        level = self.run.level_of(answer, seen)
         return None if level is None else 1.0 - level
 
     @property
