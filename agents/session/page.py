@@ -192,14 +192,9 @@ def application(session: Session, token: str | None = None) -> Any:
     """
     web, routing = _starlette("applications"), _starlette("routing")
     asked, changes = _Requests(session, token), _Changes(session)
-    routes = [
-        routing.Route("/", asked.guarded(asked.page)),
-        routing.Route("/state", asked.guarded(asked.look)),
-        routing.Route("/news", asked.guarded(asked.listen)),
-        routing.Route("/forecast", asked.guarded(asked.foretell, owner=True)),
-        routing.Route("/history.csv", asked.guarded(asked.export, owner=True)),
-        routing.Route("/link", asked.guarded(asked.link, owner=True)),
-    ]
+    shown = {"": asked.page, "state": asked.look, "news": asked.listen}
+    owned = {"forecast": asked.foretell, "history.csv": asked.export, "link": asked.link}
+    routes = [routing.Route(f"/{name}", asked.guarded(one, name in owned)) for name, one in (shown | owned).items()]
     for name in CHANGES:
         change = asked.guarded(asked.changing(getattr(changes, name)), name in OWNERS)
         routes.append(routing.Route(f"/{name}", change, methods=["POST"]))
@@ -414,8 +409,7 @@ def serve(
     token = None if host in LOCAL_HOSTS else token or secrets.token_urlsafe(16)
     app = application(session, token)
     _log_little()
-    config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=5)
-    server = uvicorn.Server(config)
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=5))
     app.state.closing = lambda: server.should_exit  # browsers that listen for news are let go
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(one) for one in listening(host, port)]

@@ -176,8 +176,7 @@ class Session:
             if "blind" in self.wishes and "plate" not in self.wishes and len(new) > 1:  # places would give arms away
                 key, call = root_key(self._setup.public_seed)[:, None], np.array([state.upto], np.uint64)
                 new = [new[place] for place in orders(key, call, len(new))[0]]
-            more = [Event(0, ASKED, arm, row, None, who, run) for arm, row in new]
-            return [*state.asked_again(old, who, run), *more]
+            return [*state.asked_again(old, who, run), *(Event(0, ASKED, arm, row, None, who, run) for arm, row in new)]
 
         return [self._filled(Question(one.arm or 0, one.number), one) for one in self._append(asked)]
 
@@ -425,8 +424,7 @@ class Session:
     def pending(self) -> list[Ask]:
         """The questions that wait for their results, in order."""
         with self._now() as state:
-            asks = state.asks.items()
-            return [self._filled(Ask(number, arm, who), state.events[number]) for number, (arm, who) in asks]
+            return [self._filled(Ask(number, *ask), state.events[number]) for number, ask in state.asks.items()]
 
     @property
     def owed(self) -> list[dict[str, Any]]:
@@ -623,10 +621,9 @@ class Session:
 
         def undoing(state: State) -> list[Event]:
             if event is None:
-                known = (one for one in reversed(state.told) if one.number not in state.undone)
-                if (found := next(known, None)) is None:
+                if not (known := [one for one in state.told if one.number not in state.undone]):
                     raise ValueError("there is no result to undo")
-                return [_undoing(found)]
+                return [_undoing(known[-1])]
             number = integer("event", event, 1, LARGEST)
             if (found := state.events.get(number)) is None:
                 raise ValueError(f"there is no event {number}: they are 1 to {max(state.events, default=0)}")
@@ -673,23 +670,21 @@ class Session:
         said = _text("a remark", text).strip()
         if not said:
             raise ValueError(f"a remark must say something, got {text!r:.200}")
-        event = Event(0, NOTE, text=said, who=_person(who))
-        self._append(lambda _: [event])
+        who = _person(who)
+        self._append(lambda _: [Event(0, NOTE, text=said, who=who)])
 
     def history(self, last: int | None = None, *, event: int | None = None) -> DataFrame:
         """A table of all events, of the `last` so many, or of the one with the number `event`, empty where it is none.
 
-        `value` is what was measured (`value_0`, `value_1`, ... of arms of several dimensions), of sessions with counts
-        beside `n`, `successes`, `mean` and `sd` of these; `about` the number of
-        the event that this one answers or undoes, `undone` whether it was undone later. In a blind session `code` is
-        that of the question, or of the one that is answered.
+        `value` is what was measured (`value_0`, `value_1`, ... of arms of several dimensions), of counts `n`,
+        `successes`, `mean` and `sd`; `about` the number of the event that this one answers or undoes, `undone` whether
+        it was undone later. In a blind session `code` is that of the question, or of the one that is answered.
         """
         number = None if event is None else integer("event", event, 1, LARGEST)
         most = LARGEST if last is None else integer("last", last, 0, LARGEST)
         with self._now() as state:
             events = list(state.events.values())[max(len(state.events) - most, 0) :]
-            if number is not None:
-                events = [state.events[number]] if number in state.events else []
+            events = events if number is None else [state.events[number]] if number in state.events else []
             return tables.history_table(state, events)
 
     def arms(self, single: bool = False) -> DataFrame:
@@ -698,8 +693,7 @@ class Session:
         `low` and `high` hold at all times at once: with probability 1 - delta (.95 without one) no interval of any arm
         ever excludes its mean; `single`: so for each arm by itself, with shorter intervals. The table's attribute
         `intervals` says which, `level` has the delta: twice that of the facts after `add_arm` without a `reserve`. Of a
-        table of scores it is the mean of all rows, or of all that
-        can be scored. Raw results do not bear out `sigma` yet: see `doubts`.
+        table of scores it is the mean of all rows that can be scored. Whether results bear out `sigma`: see `doubts`.
 
         `claim` is that of `claims`, "" where there are none. A claim about a threshold cuts the interval there, which
         is right as long as the claims are: again with probability 1 - delta.
@@ -781,8 +775,7 @@ def _refuse_changes(state: State) -> None:
     if state.run.over:
         raise ValueError(
             "the session is over, and its answer stays: arms cannot come or go any more. Begin another session with "
-            "the arms that you want, and measure them again: who chooses arms by their results, and counts these too, "
-            "looks for an error"
+            "the arms that you want, and measure them again: results by which arms were chosen would mislead it"
         )
 
 

@@ -102,9 +102,8 @@ def arms_table(state: State, single: bool = False) -> DataFrame:
         mean = np.where(seen.scored > 0, seen.mean[:, d], np.nan)
         several = np.where(seen.scored > 1, seen.scored, np.nan)
         sd = np.sqrt(seen.variance[:, d] * several / (several - 1))
-        mean, ends_of_arms = state.setup.turned(mean), state.setup.turned(ends[:, d])
-        low, high = ends_of_arms.min(axis=1), ends_of_arms.max(axis=1)
-        columns |= {f"mean{tail}": mean, f"sd{tail}": sd, f"low{tail}": low, f"high{tail}": high}
+        low, high = np.sort(state.setup.turned(ends[:, d]), axis=1).T
+        columns |= {f"mean{tail}": state.setup.turned(mean), f"sd{tail}": sd, f"low{tail}": low, f"high{tail}": high}
     columns |= {
         "answer": state.answer(),
         "claim": "" if claims is None else [claim.word for claim in claims],
@@ -144,8 +143,8 @@ def claims_table(state: State, rate: str = "familywise") -> DataFrame:
 
 def comparison_table(state: State, rate: str) -> DataFrame:
     """The table of the arms against the control; see `Session.comparison`."""
-    problem: Any = state.run.problem
     run, there = state.run, state.active
+    problem: Any = run.problem
     if problem.control_arm is None or run.certifier is None:
         text = f"arms are compared with a control in BetterThanControl, {MOST_PAIRED} arms at most,"
         raise ValueError(f"{text} got {problem.name} of {len(there)} arms")
@@ -164,13 +163,9 @@ def comparison_table(state: State, rate: str) -> DataFrame:
     means = np.where(seen.scored > 0, state.setup.turned(seen.mean[:, 0]), np.nan)
     columns = {"name": [state.names[arm] for arm in there], "pulls": seen.pulls, "mean": means, **found}
     table: DataFrame = pandas().DataFrame(columns)
-    table.attrs |= {
-        "level": level_of(state),
-        "rate": rate,
-        "rate_level": level,
-        "control": state.names[state.control_arm or 0],
-    }
-    table.attrs |= {"by": problem.beyond, "minimize": state.setup.own is not None, "doubts": contradictions(state)}
+    table.attrs |= {"level": level_of(state), "rate": rate, "rate_level": level, "by": problem.beyond}
+    table.attrs |= {"control": state.names[state.control_arm or 0], "minimize": state.setup.own is not None}
+    table.attrs |= {"doubts": contradictions(state)}
     return table
 
 
@@ -212,8 +207,7 @@ def replayed(state: State, found: Measurements, who: str | None) -> tuple[list[E
                 raise ValueError(f"the column 'event' has numbers from 1, each once, got {row.cells['event']!r:.80}")
             seen.add(number)
             if row.cells["undone"].strip().lower() not in TRUE or number in undoing:
-                event = _replayed(state, ahead, made, row, number in undoing)
-                if event is not None:
+                if (event := _replayed(state, ahead, made, row, number in undoing)) is not None:
                     made[number] = event
     except ValueError as error:
         raise ValueError(f"{found.of}, {row.place}: {error}") from None
@@ -252,8 +246,7 @@ def _replayed(state: State, ahead: State, made: dict[int, Event], row: Happening
         ahead.number[name] = len(ahead.names)
         ahead.names.append(name)
         return event._replace(arm=ahead.number[name], text=name)
-    known = ahead.number.get(cells["name"])
-    if kind == ADDED or kind == WITHDRAWN and known in ahead.withdrawn:
+    if kind == ADDED or kind == WITHDRAWN and ahead.number.get(cells["name"]) in ahead.withdrawn:
         return None
     arm, sample = ahead.arm(cells["name"]), None
     if kind == WITHDRAWN:
@@ -275,9 +268,8 @@ def _replayed(state: State, ahead: State, made: dict[int, Event], row: Happening
     place = ahead.row(arm, cells["item"], None)
     waits = state.ask_answered_by(arm, None, row=place)
     if not undone and (arm, place) in state.cells:
-        if kind in RESULTS and not np.array_equal(
-            np.atleast_1d(state.cells[arm, place]), np.broadcast_to(np.float64(sample), task.D), equal_nan=True
-        ):
+        known, new = np.atleast_1d(state.cells[arm, place]), np.broadcast_to(np.float64(sample), task.D)
+        if kind in RESULTS and not np.array_equal(known, new, equal_nan=True):
             raise ValueError(already(state, arm, place, state.cells[arm, place]))
         return None
     if kind == ASKED:
@@ -304,11 +296,11 @@ def _whole(row: Happening, column: str) -> int | None:
 def last_read(state: State, table: str | Path) -> list[Event]:
     """The results of the table of this name that was recorded last, without those that were undone."""
     blocks = [[one for one in block if one.number not in state.undone] for block in _tables(state)]
-    tables = {block[0].text: block for block in blocks if block}
-    if read_from(table) not in tables:
+    tables, text = {block[0].text: block for block in blocks if block}, read_from(table)
+    if text not in tables:
         names = ", ".join(str(text).removeprefix("from ") for text in tables) or "none"
         raise ValueError(f"no results were recorded from a table {Path(table).name!r:.200}; there are: {names}")
-    return tables[read_from(table)]
+    return tables[text]
 
 
 def _tables(state: State) -> list[list[Event]]:
