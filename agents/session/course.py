@@ -118,10 +118,6 @@ class Statistics(NamedTuple):
         moments, less = np.zeros((K, task.D, 2)), np.zeros((K, 0, 1))
         return cls(pulls, total, mean, variance, moments, scores, excess, failed, less[..., 0], less, ends_of(task))
 
-    def judged(self, off: Floats) -> Statistics:
-        """These, before the first pull, with what a judge's scores take off, (K, N)."""
-        return self._replace(off=off, less=np.zeros((*off.shape, 1)))
-
     @property
     def spent(self) -> int:
         """Pulls of all arms."""
@@ -292,7 +288,8 @@ class Run:
 
     def _wish(self, pending: Sequence[int]) -> int:
         """What an agent that resumes pulls, asked without its state; UNDECIDED where it would stop."""
-        pulls, stopped = self.seen.pulls + np.bincount(pending, minlength=self.task.K), UNDECIDED if pending else self.arm
+        pulls = self.seen.pulls + np.bincount(pending, minlength=self.task.K)
+        stopped = UNDECIDED if pending else self.arm
         if self.over or pulls.sum() >= self.most or self.task.left(pulls) == 0:
             return stopped
         dream = copy.copy(self)

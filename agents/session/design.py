@@ -264,8 +264,9 @@ class Rules:
             self.wells, self.here = 0, Counter()
         arm: int | None = self.kept.get(self.wells)
         if arm is None or arm not in self.state.place:
-            fitting = list(filter(self._fits, able))
-            first = set(filter(self._even, fitting)) or set(fitting)
+            fitting = list(filter(self._fits, able))  # and of these, what no rater has measured less often
+            first = {one for one in fitting if all(self.by[one, self.who] <= self.by[one, r] for r in self.raters)}
+            first = first or set(fitting)
             arm = self._wanted(run, pending, wish, first)
             if arm is None:
                 arm = min(first, key=lambda one: (sum(self.by[pair] for pair in self.by if pair[0] == one), one))
@@ -297,7 +298,3 @@ class Rules:
         """Whether the plate may have one more of an arm, besides those of the wells that are kept for it."""
         kept = sum(one == arm for well, one in self.kept.items() if well >= self.wells)
         return self.here[arm] + kept < max(self.most, self.controls[arm])
-
-    def _even(self, arm: int) -> bool:
-        """Whether the person has measured an arm no more often than any rater."""
-        return all(self.by[arm, self.who] <= self.by[arm, one] for one in self.raters)

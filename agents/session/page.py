@@ -48,8 +48,9 @@ HOST = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d+)?")  # of a request, i
 # Addresses to listen on that are none to open, and one for examples that is reached by the same network.
 REACHES = {"0.0.0.0": "192.0.2.1", "::": "2001:db8::1"}
 # What the page is given of a session, as it is there; of its task, wishes and questions.
-OF_SESSION = "remaining money delta certificate doubts read done ended waiting owed boundary".split()
-OF_TASK, OF_WISHES, ASKED = ("budget", "items"), ("title", "unit", "plate"), ("arm", "item", "who", "code")
+OF_SESSION = ("remaining", "money", "delta", "certificate", "doubts", "read", "done", "ended", "waiting", "owed")
+ASKED = ("arm", "item", "who", "code")
+OF_TASK, OF_WISHES = ("budget", "items"), ("title", "unit", "plate")
 SHOWN = ("event", "kind", "name", "code", "item", "about", "who", "text", "undone")  # and of an event
 MOST_ARMS = 60  # shown at once: of more arms those that wait, the strongest, and those nearest to the boundary
 STRONGEST = 10
@@ -110,12 +111,14 @@ def state(session: Session, find: str = "", last: int = MOST_EVENTS) -> dict[str
         "local": PROBLEMS.find(task.problem).local,
         "binary": task.distribution == "bernoulli",
         "settled": None if claims is None or "" in claims else int(np.isin(claims, ["in", "out"]).sum()),
+        "parameters": dict(task.parameters),
         "agent": session.label,
         "count": len(session),
         "leeway": leeway(session).rstrip(","),
         "dimensions": task.D,
         "support": None if task.distribution == "gaussian" else task.support,
         "next": None if ahead is None else {"arm": ahead, "name": str(columns["name"][ahead])},
+        "boundary": session.boundary,
         "pending": pending,
         "least": None if least is None else {"name": str(columns["name"][least]), "errors": float(unsure[least])},
         "answer": answer[:MOST_NAMES],

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandit_envs import Task, measurements
+from bandit_envs.envs import boundary_of
 from bandit_envs.instances import MOVED, Count, Measurements, uneven, within
 from bandit_envs.kernels import choice, flag, integer, number, orders, root_key
 from bandit_envs.stopping import RATES
@@ -351,7 +353,15 @@ class Session:
 
         Where arms are compared; [] where each counts by itself.
         """
-        return self._look(State.tied)
+        with self._now() as state:
+            answer, seen = state.answer(), state.statistics
+            there = (seen.scored > 0) & np.isin(np.arange(len(answer)), state.active)
+            if state.run.problem.local or state.blocks or self._setup.task.D > 1 or not (answer & there).any():
+                return []
+            least = seen.mean[answer & there, 0].min()
+            near = np.abs(seen.mean[:, 0] - least) <= 1e-9 * max(state.spread, abs(least))
+            near[[] if state.control_arm is None else state.control_arm] = False
+            return [int(arm) for arm in np.flatnonzero(near & there & ~answer)]
 
     @property
     def done(self) -> bool:
@@ -373,7 +383,15 @@ class Session:
     @property
     def progress(self) -> str:
         """How far it is: "120 of about 400 cells, money 35 of about 120", of tables if evidence grows as until now."""
-        return self._look(State.progress)
+        with self._now() as state:
+            task, level, delta, money = self._setup.task, 1.0 - (state.certificate or 0.0), state.run.delta, state.money
+            N, rows = task.items, task.items if task.cost == "row" else math.inf
+            known = N and delta and 0.0 < level < 1.0 and not state.run.over
+            times = max(math.log(delta or 1.0) / math.log(level), 1.0) if known else 1.0
+            ends = (state.count, (N or 0) * len(state.names)), (money or 0.0, rows)
+            cells, paid = (f" of about {min(x * times, most or 0):,.0f}" if known else "" for x, most in ends)
+            found = f"{state.count:,}{cells} {'cell' if N else 'measurement'}{'s' * (state.count != 1)}"
+            return found if money is None else f"{found}, money {money:,g}{paid}"
 
     @property
     def money(self) -> float | None:
@@ -406,14 +424,23 @@ class Session:
 
         Where the problem knows no such mean, it is halfway between the two kinds of arms.
         """
-        return self._look(lambda state: None if state.boundary is None else self._setup.turned(state.boundary))
+        with self._now() as state:
+            problem, seen, D = state.run.problem, state.statistics.at(state.active), self.task.D
+            known = problem.boundary is not None or problem.control_arm is not None and D == 1
+            found = boundary_of(problem, seen.means()[0]) if known or D == 1 and seen.scored.all() else None
+            return None if found is None else float(self._setup.turned(found))
 
     def unsure(self) -> NDArray[np.float64]:
         """How many standard errors each arm's mean is from the boundary, (K,); 0 where it has not been measured.
 
         The spread is of all results around their arms' means, or the task's; withdrawn arms and a control have NaN.
         """
-        return self._look(State.unsure)
+        with self._now() as state:
+            found, seen = np.full(len(state.names), np.nan), state.statistics.at(state.active)
+            margin = np.nan_to_num(np.abs(state.run.problem.margin(seen.means())[0]), nan=0.0, posinf=0.0, neginf=0.0)
+            found[state.active] = margin * np.sqrt(seen.scored) / (state.spread or self._setup.task.sigma)
+            found[[] if state.control_arm is None else state.control_arm] = np.nan
+            return found
 
     @property
     def label(self) -> str:
@@ -429,7 +456,15 @@ class Session:
     @property
     def owed(self) -> list[dict[str, Any]]:
         """Who has open questions: `who`, how many `questions`, `results` that wait for them, and `silent`, seconds."""
-        return self._look(State.owed)
+        with self._now() as state:
+            now, waiting = datetime.now(UTC), state.waiting
+            found: dict[str | None, dict[str, Any]] = {}
+            for about, (_, who) in state.asks.items():
+                silent = max((now - state.signs.get(who, now)).total_seconds(), 0.0)
+                one = found.setdefault(who, {"who": who, "questions": 0, "results": 0, "silent": silent})
+                one["questions"] += 1
+                one["results"] += waiting.get(about, 0)
+            return [*found.values()]
 
     @property
     def waiting(self) -> dict[int, int]:

@@ -384,10 +384,10 @@ class Setup:
 
     def facts(self) -> dict[str, Any]:
         """What a store keeps."""
-        order, minimize = self.order if self.order != "arrival" else None, self.own is not None
-        more = {"order": order, "reserve": self.reserve, "items": self.items, "minimize": minimize, "wishes": self.wishes}
+        more: dict[str, Any] = {name: getattr(self, name) for name in ("reserve", "items", "wishes")}
+        more |= {"order": self.order if self.order != "arrival" else None, "minimize": self.own is not None}
         return {
-            "format": FORMATS[self.order] + _more(minimize, self.wishes, self.judged),
+            "format": FORMATS[self.order] + _more(self.own is not None, self.wishes, self.judged),
             "agent": self.agent,
             "parameters": self.parameters,
             "task": self.own_task.to_json(),

@@ -22,21 +22,12 @@ from bandit_envs.kernels import choice
 from bandit_envs.problems import MOST_PAIRED
 
 from ..core.optional import pandas
+from . import statements
 from .claims import Claim, claimed, found_now
 from .design import code_of, refuse_code
 from .fold import KINDS, State, count_of, sample_of
 from .log import ADDED, ASKED, COUNTED, FAILED, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event
 from .setup import checked_name
-from .statements import (
-    UNASKED,
-    claims_of,
-    contradictions,
-    counts_on,
-    intervals,
-    is_certified,
-    level_of,
-    level_of_intervals,
-)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -93,8 +84,8 @@ def for_spreadsheets(history: DataFrame) -> DataFrame:
 def arms_table(state: State, single: bool = False) -> DataFrame:
     """The table of the arms; see `Session.arms`."""
     task, seen, arms = state.setup.task, state.statistics, len(state.names)
-    claims = claims_of(state)
-    ends = _cut(state, intervals(state, single), claims)
+    claims = statements.claims_of(state)
+    ends = _cut(state, statements.intervals(state, single), claims)
     failed = [one.arm or 0 for one in state.told if one.kind == FAILED and one.number not in state.undone]
     columns: dict[str, object] = {"name": list(state.names), "pulls": seen.pulls}
     for d in range(task.D):
@@ -113,7 +104,7 @@ def arms_table(state: State, single: bool = False) -> DataFrame:
     }
     table: DataFrame = pandas().DataFrame(columns)
     table.attrs["intervals"] = "single" if single else "simultaneous"
-    table.attrs["level"] = (state.run.delta or UNASKED) if single else level_of_intervals(state)
+    table.attrs["level"] = (state.run.delta or statements.UNASKED) if single else statements.level_of_intervals(state)
     return table
 
 
@@ -124,7 +115,7 @@ def _cut(state: State, found: Any, claims: list[Claim] | None) -> Any:
         (fall, rise), sides = certifier.numbers[stopping.COMMON : stopping.COMMON + 2], np.zeros(len(found))
         if claims is not None:
             sides[:] = [claim.side for claim in claims]
-        elif is_certified(state):
+        elif statements.is_certified(state):
             sides[state.active] = np.where(state.answer()[state.active], 1, -1)
         over, under = (sides > 0) & (found[:, 0, 1] > fall), (sides < 0) & (found[:, 0, 0] < rise)
         found[over, 0, 0], found[under, 0, 1] = found[over, 0, 0].clip(fall), found[under, 0, 1].clip(None, rise)
@@ -134,7 +125,7 @@ def _cut(state: State, found: Any, claims: list[Claim] | None) -> Any:
 def claims_table(state: State, rate: str = "familywise") -> DataFrame:
     """The table of the claims; see `Session.claims`."""
     claims, pd = found_now(state) if choice("rate", rate, stopping.RATES) == "fdr" else claimed(state), pandas()
-    level = level_of(state)
+    level = statements.level_of(state)
     columns: dict[str, object] = {"name": list(state.names), "claim": [claim.word for claim in claims]}
     columns |= {"since": pd.array([claim.since for claim in claims], dtype="Int64")}
     table: DataFrame = pd.DataFrame(columns | {"event": [claim.event for claim in claims], "level": level})
@@ -148,8 +139,8 @@ def comparison_table(state: State, rate: str) -> DataFrame:
     if problem.control_arm is None or run.certifier is None:
         text = f"arms are compared with a control in BetterThanControl, {MOST_PAIRED} arms at most,"
         raise ValueError(f"{text} got {problem.name} of {len(there)} arms")
-    seen, level = state.statistics.at(there), (run.delta or UNASKED) * run.share.ratio
-    claims, options = claims_of(state), counts_on(state, seen)
+    seen, level = state.statistics.at(there), (run.delta or statements.UNASKED) * run.share.ratio
+    claims, options = statements.claims_of(state), statements.counts_on(state, seen)
     if rate == "familywise" and claims is not None and not problem.tolerance:  # what is found stays
         sides = np.array([claims[arm].side for arm in there])
         options["finds"] = sides > 0, sides < 0
@@ -163,9 +154,9 @@ def comparison_table(state: State, rate: str) -> DataFrame:
     means = np.where(seen.scored > 0, state.setup.turned(seen.mean[:, 0]), np.nan)
     columns = {"name": [state.names[arm] for arm in there], "pulls": seen.pulls, "mean": means, **found}
     table: DataFrame = pandas().DataFrame(columns)
-    table.attrs |= {"level": level_of(state), "rate": rate, "rate_level": level, "by": problem.beyond}
+    table.attrs |= {"level": statements.level_of(state), "rate": rate, "rate_level": level, "by": problem.beyond}
     table.attrs |= {"control": state.names[state.control_arm or 0], "minimize": state.setup.own is not None}
-    table.attrs |= {"doubts": contradictions(state)}
+    table.attrs |= {"doubts": statements.contradictions(state)}
     return table
 
 
@@ -206,9 +197,9 @@ def replayed(state: State, found: Measurements, who: str | None) -> tuple[list[E
             if number < 1 or number in seen:
                 raise ValueError(f"the column 'event' has numbers from 1, each once, got {row.cells['event']!r:.80}")
             seen.add(number)
-            if row.cells["undone"].strip().lower() not in TRUE or number in undoing:
-                if (event := _replayed(state, ahead, made, row, number in undoing)) is not None:
-                    made[number] = event
+            counts = row.cells["undone"].strip().lower() not in TRUE or number in undoing
+            if counts and (event := _replayed(state, ahead, made, row, number in undoing)) is not None:
+                made[number] = event
     except ValueError as error:
         raise ValueError(f"{found.of}, {row.place}: {error}") from None
     new = [event for event in made.values() if event.number < 0]

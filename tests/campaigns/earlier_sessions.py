@@ -77,7 +77,9 @@ def rows(place: Path) -> dict[str, Any]:
             return connection.execute(query).fetchall()
 
         return {
-            "tables": found("select name, sql from sqlite_master where name not in ('session', 'snapshot') order by name"),
+            "tables": found(
+                "select name, sql from sqlite_master where name not in ('session', 'snapshot') order by name"
+            ),
             "facts": found("select id, facts, events from session"),
             "events": found("select number, kind, arm, value, vector, about, who, text from event order by number"),
             "times": [len(at) for (at,) in found("select at from event")],
