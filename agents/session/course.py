@@ -147,8 +147,8 @@ class Statistics(NamedTuple):
 
     def with_one_more(self) -> Statistics:
         """These, and an arm that has not been pulled."""
-        arrays: dict[str, Any] = {name: getattr(self, name) for name in self._fields[:-1]}
-        return self._replace(**{name: np.concatenate([x, np.zeros_like(x[:1])]) for name, x in arrays.items()})
+        arrays: tuple[Any, ...] = self[:-1]
+        return self._make([*(np.concatenate([x, np.zeros_like(x[:1])]) for x in arrays), self.ends])
 
     @property
     def corrected(self) -> Any:

@@ -245,8 +245,8 @@ class State:
         self.run = Run(agent, task, self.setup.public_seed, share, delta, self.changed)
         self.run.together = self.together
         if (off := self.setup.taken_off) is not None:  # means stay those of the scores themselves
-            seen = {"off": off[:, self.order], "less": np.zeros((*off.shape, 1)), "ends": self.statistics.ends}
-            self.run.seen = self.run.seen._replace(**seen)
+            less, ends = np.zeros((*off.shape, 1)), self.statistics.ends
+            self.run.seen = self.run.seen._replace(off=off[:, self.order], less=less, ends=ends)
         self.claims.now = None
         if self.results:
             self.run.begin([(self.place[arm], sample) for arm, sample in self.results if arm in self.place])
@@ -322,6 +322,17 @@ class State:
     def asked_again(self, numbers: Iterable[int], who: str | None, run: str | None = None) -> list[Event]:
         """Open questions, asked once more in their places."""
         return [Event(0, ASKED, self.asks[n][0], self.row_asked.get(n), n, who, run) for n in numbers]
+
+    def owed(self) -> list[dict[str, Any]]:
+        """See `Session.owed`."""
+        now, waiting = datetime.now(UTC), self.waiting
+        found: dict[str | None, dict[str, Any]] = {}
+        for about, (_, who) in self.asks.items():
+            silent = max((now - self.signs.get(who, now)).total_seconds(), 0.0)
+            one = found.setdefault(who, {"who": who, "questions": 0, "results": 0, "silent": silent})
+            one["questions"] += 1
+            one["results"] += waiting.get(about, 0)
+        return [*found.values()]
 
     def cells_wanted(self, count: int, who: str | None = None) -> list[tuple[int, int | None]]:
         """The arms to ask for next, each with its row of a table, the next without a result or question; else None."""

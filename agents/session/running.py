@@ -204,8 +204,8 @@ class Running:
         with session._now() as state:
             others, upto = self._of_others(state), state.upto
         if others and min(others) < self.first:
-            mine = {number for number in state.asks if state.events[number].text == self.me}
-            session._append(lambda state: state.asked_again(mine & state.asks.keys(), self.who))  # by no run: for any
+            own = {number for number in state.asks if state.events[number].text == self.me}
+            session._append(lambda state: state.asked_again(own & state.asks.keys(), self.who))  # by no run: for any
             host, pid, _ = run_of(state.events[min(others)])
             text = f"another run with who={self.who!r:.80} still runs, in the process {pid} on {host}"
             raise Taken(f"{text}: give each run a name of its own, who=..., or wait until that one has ended")

@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -456,15 +455,7 @@ class Session:
     @property
     def owed(self) -> list[dict[str, Any]]:
         """Who has open questions: `who`, how many `questions`, `results` that wait for them, and `silent`, seconds."""
-        with self._now() as state:
-            now, waiting = datetime.now(UTC), state.waiting
-            found: dict[str | None, dict[str, Any]] = {}
-            for about, (_, who) in state.asks.items():
-                silent = max((now - state.signs.get(who, now)).total_seconds(), 0.0)
-                one = found.setdefault(who, {"who": who, "questions": 0, "results": 0, "silent": silent})
-                one["questions"] += 1
-                one["results"] += waiting.get(about, 0)
-            return [*found.values()]
+        return self._look(State.owed)
 
     @property
     def waiting(self) -> dict[int, int]:

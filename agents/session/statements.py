@@ -160,8 +160,8 @@ def _contradictions(state: State) -> list[str]:
         against = next(((a, b) for i, a in enumerate(sure) for b in sure[i + 1 :] if a[0] != b[0]), None)
         if against is not None:
             wrong = "means have changed, or results depend on each other, and nothing is promised"
-            sure = f"with probability {1 - 2 * level_of(state):.4g} at least, {wrong}"
-            found.append(f"{state.names[arm]}: {against[0][1]}, and {against[1][1]}. Both cannot be: {sure}")
+            wrong = f"with probability {1 - 2 * level_of(state):.4g} at least, {wrong}"
+            found.append(f"{state.names[arm]}: {against[0][1]}, and {against[1][1]}. Both cannot be: {wrong}")
         elif ones and ones[0][0] != inside and arm != state.control_arm:
             found.append(f"{state.names[arm]}: {ones[0][1]}, and yet {here[1]}: its last results speak against it")
     return found
