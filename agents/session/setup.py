@@ -349,10 +349,8 @@ class Setup:
             text = f"the format {facts.get('format')!r:.80} with the order {order!r:.80}"
             raise ValueError(f"this session is of {text}, this version reads {FORMATS}")
         for name, kinds in KINDS.items():
-            if name not in facts:
-                raise ValueError(f"the store is damaged: the fact {name!r} is missing, it has {', '.join(facts)}")
-            if not isinstance(facts[name], kinds):
-                raise ValueError(f"the store is damaged: the fact {name!r} is {facts[name]!r:.80}")
+            if name not in facts or not isinstance(facts[name], kinds):
+                raise ValueError(f"the store is damaged: the fact {name!r} is {facts.get(name, 'missing')!r:.80}")
         named = () if new is None else (new.agent, new.task.problem)
         with names_alone("the store", flag("trust", trust), named):
             task, parameters = Task.from_json(facts["task"], trust=trust).replace(claimed=True), facts["parameters"]
@@ -533,8 +531,7 @@ def _described(
         return text, None
     given = dict(_within(made).parameters)
     if isinstance(made, Certified):
-        own = {name: value for name, value in made.parameters.items() if name != "agent"}
-        given |= {"stop": CERTIFICATE, **own}
+        given |= {"stop": CERTIFICATE, **{name: value for name, value in made.parameters.items() if name != "agent"}}
     forms = {name: _json_form(value) for name, value in given.items()}
     return (None, None) if any(form is UNFIT for form in forms.values()) else (text, forms)
 
