@@ -22,22 +22,9 @@ from ..session.questions import Ask as Asked
 from ..session.setup import FACTS, suggested, task_from_facts
 from ..session.tables import for_spreadsheets
 from ..session.wishes import WISHES
+from . import session_words as words
 from .environment import Options, parameters_of
 from .options import Command, Prices, TableOptions, note, noted, prices_in, refuse_to_overwrite
-from .session_words import (
-    TOLD,
-    arms_of,
-    asked,
-    complete,
-    forecast,
-    print_certainty,
-    print_comparison,
-    print_state,
-    question,
-    tell_why,
-    undone,
-    wells_of,
-)
 from .signatures import Documented
 
 
@@ -79,8 +66,8 @@ class New(Action, Generic[Options], of="task_from_facts", also="Session", withou
     def run(self) -> None:
         facts = self.facts()
         if sys.stdin.isatty():
-            complete(facts, input)
-        if lacking := [name for name in TOLD.get(facts.get("problem", ""), ()) if name not in facts]:
+            words.complete(facts, input)
+        if lacking := [name for name in words.TOLD.get(facts.get("problem", ""), ()) if name not in facts]:
             option, sentence = lacking[0], PROBLEMS[facts["problem"]].parameters[lacking[0]]
             raise ValueError(f"{facts['problem']} needs --{option}: {sentence}")
         task, _ = task_from_facts(facts)
@@ -90,7 +77,7 @@ class New(Action, Generic[Options], of="task_from_facts", also="Session", withou
         if session.version:
             raise ValueError(f"{self.file} holds this session already: bandit-envs session show {self.file}")
         print(f"{self.file}: {task.problem} with {task.K} arms, by the agent {name}")
-        print(question(session))
+        print(words.question(session))
         if task.delta is not None and not getattr(session.agent, "stops", False):
             does = "never stops by itself" if task.budget is None else "spends the whole budget"
             note(f"{name} {does}; \"{name}(stop='certificate')\" stops once the answer is certified")
@@ -99,16 +86,16 @@ class New(Action, Generic[Options], of="task_from_facts", also="Session", withou
         named = [text for text in (task.problem, name) if ":" in text.partition("(")[0]]
         if named:
             note(f"{self.file} names the code of {' and '.join(named)}, which all commands of the session run: --trust")
-        if task.delta is not None and not task.items and (said := forecast(facts, name, self.file)):
+        if task.delta is not None and not task.items and (said := words.forecast(facts, name, self.file)):
             note(said)
         print(f"what to measure first: bandit-envs session ask {self.file}{' --trust' if named else ''}")
 
     def facts(self) -> dict[str, Any]:
         """The facts that the options give."""
         own = {name: getattr(self, name) for name in (*FACTS, *WISHES) if hasattr(self, name)}
-        own |= {name: getattr(self, name) or None for name in ("binary", "independent", "minimize", "blind")}
-        own |= {"arms": arms_of(self.arms), "raters": list(self.raters or ()) or None, "cost": prices_in(self.cost)}
-        own["items"], own["controls"] = arms_of(self.items, "--items"), wells_of(self.controls)
+        own |= {name: getattr(self, name) or None for name in ("binary", "independent", "minimize", "blind", "raters")}
+        own |= {"arms": words.arms_of(self.arms), "items": words.arms_of(self.items, "--items")}
+        own |= {"cost": prices_in(self.cost), "controls": words.wells_of(self.controls)}
         return parameters_of(self.parameters) | {name: value for name, value in own.items() if value is not None}
 
 
@@ -183,9 +170,9 @@ class Ask(Action, of="Session.ask", without="take_over run"):
         for arm in arms:
             print("\t".join([arm.code or names[arm], *[str(arm.item)] * tabled, *[""] * D]))
         if not arms:
-            tell_why(session)
+            words.tell_why(session)
         elif before:
-            note(f"these were asked for before, and wait for their results too: {asked(session, before)}")
+            note(f"these were asked for before, and wait for their results too: {words.asked(session, before)}")
 
 
 class Tell(Action, of="Session.tell"):
@@ -205,7 +192,7 @@ class Tell(Action, of="Session.tell"):
         arm = self.arm if self.question is None else Asked(self.question, session.arm(self.arm), None)
         value = value[0] if value and len(value) == 1 else value
         session.tell(**self.handed("Session.tell") | {"arm": arm, "value": value})
-        print_state(session, owner=not session.wishes.get("blind"))
+        words.print_state(session, owner=not session.wishes.get("blind"))
 
 
 class Import(TableOptions, Action, of="Session.tell_table", also="measurements"):
@@ -226,7 +213,7 @@ class Import(TableOptions, Action, of="Session.tell_table", also="measurements")
         print(f"{count} results from {self.table}{of}")
         if was_done:
             note("the session was over before: later results are recorded, and do not change the answer")
-        print_state(session, owner=not session.wishes.get("blind"))
+        words.print_state(session, owner=not session.wishes.get("blind"))
 
 
 class Show(Action):
@@ -247,15 +234,15 @@ class Show(Action):
             mark = "withdrawn" if row["withdrawn"] else "yes" if row["answer"] else ""
             claim = [str(row["claim"])] * claims
             rows.append([row["name"], str(row["pulls"]), *cells, mark, *claim, str(row["pending"] or "")])
-        print("\n\n".join([*session.contradictions, question(session)]), end="\n\n")
+        print("\n\n".join([*session.contradictions, words.question(session)]), end="\n\n")
         print(table(heads, rows, right=(1, 2)))
-        print_comparison(session.comparison()) if session.compares and len(session) else None
+        words.print_comparison(session.comparison()) if session.compares and len(session) else None
         print("waits: how often the arm has been asked for, and no result has been told yet\n" * bool(session.pending))
-        print_state(session, first=False)
+        words.print_state(session, first=False)
         goes_on = session.delta is not None and len(session) and not session.done
-        if goes_on and (said := forecast(session, file=self.file)):
+        if goes_on and (said := words.forecast(session, file=self.file)):
             print(said)
-        print_certainty(session)
+        words.print_certainty(session)
 
 
 class Export(Action):
@@ -291,12 +278,12 @@ class Undo(Action, of="Session.undo"):
         if self.batch is not None:
             print(f"undone: {session.undo_batch(self.event, results=self.batch == 'all')} questions and results")
         elif self.table is None:
-            print(f"undone: {undone(session, session.undo(self.event))}")
+            print(f"undone: {words.undone(session, session.undo(self.event))}")
             if self.event is None and (waits := len(session.pending)) > 1:
                 note(f"{waits} questions wait for results: --batch open gives those of the last plate or call back")
         else:
             print(f"undone: {session.undo_table(self.table)} results from {self.table}")
-        print_state(session, owner=not session.wishes.get("blind"))
+        words.print_state(session, owner=not session.wishes.get("blind"))
 
 
 class Add(Action):

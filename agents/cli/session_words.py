@@ -16,6 +16,7 @@ from bandit_envs.problems import BLOCKS
 from ..evaluation.report import table
 from ..session.questions import Ask
 from ..session.rehearsal import GUESSED, CompilesError, rehearse
+from ..session.running import NOBODY
 from ..session.session import Session
 from ..session.words import against, leeway, meaning, said
 from .environment import import_problems, problem_options
@@ -68,8 +69,8 @@ def complete(facts: dict[str, Any], asked: Callable[[str], str]) -> None:
             except (ValueError, TypeError) as error:
                 note(" ".join(str(error).split()))
 
-    def words(text: str) -> tuple[str, ...]:
-        return tuple(word.strip() for word in text.split(",") if word.strip())
+    def arms(text: str) -> int | list[str] | None:
+        return arms_of(tuple(word.strip() for word in text.split(",") if word.strip()), "arms")
 
     def problem(text: str) -> str:
         import_problems([text])
@@ -84,10 +85,9 @@ def complete(facts: dict[str, Any], asked: Callable[[str], str]) -> None:
         if name not in facts and _needed(kind, name):
             reader = options[name].kind or (lambda text, name=name: from_json(name, text))
             fill(name, f"{name}, {sentence.rstrip('.')}", reader)
-    fill("arms", "arms (how many, or their names with commas, or a file)", lambda text: arms_of(words(text), "arms"))
+    fill("arms", "arms (how many, or their names with commas, or a file)", arms)
     if not {"range", "sigma", "binary"} & set(facts):
-        forms = "0 or 1", "a range, as 0 10", "noise, as sd 1.5"
-        fill("measured", f"a measurement is ({'; '.join(forms)})", _measured)
+        fill("measured", "a measurement is (0 or 1; a range, as 0 10; noise, as sd 1.5)", _measured)
         facts |= facts.pop("measured")
     if "budget" not in facts and "delta" not in facts:
         fill("budget", "budget of measurements (empty: none)", lambda text: int(text) if text else None)
@@ -230,9 +230,5 @@ def print_state(session: Session, owner: bool = True, first: bool = True) -> Non
         arms = {ask.number: ask.code or session.names[ask.arm] for ask in session.pending}
         late = [f"{count} for the event {number} ({arms[number]})" for number, count in waiting.items()]
         print(f"results that do not count yet, as they wait for results of earlier questions: {_some(late)}")
-        owed = [
-            f"{one['who'] or 'a person without a name'}, {one['silent']:.0f} s"
-            for one in session.owed
-            if one["results"]
-        ]
+        owed = [f"{one['who'] or NOBODY}, {one['silent']:.0f} s" for one in session.owed if one["results"]]
         print(f"who has been asked for these, and the seconds without a sign of life: {_some(owed)}")

@@ -104,14 +104,12 @@ class Claims:
                 arms.append(arm)
                 at.append(self.told)
             new.clear()
-        if rows and self.certifier.kind in ALONE:
-            self._alone(np.array(arms), np.array(rows), np.array(at))
-        elif rows and self.certifier.kind == "control":
-            self._against_control(np.array(arms), np.array(rows), np.array(at), names)
-        elif rows:
-            self._pairs(np.array(arms), np.array(rows), np.array(at), names)
+        if rows:
+            kind = self.certifier.kind
+            look = self._alone if kind in ALONE else self._against_control if kind == "control" else self._pairs
+            look(np.array(arms), np.array(rows), np.array(at), names)
 
-    def _alone(self, arms: Ints, shown: Floats, at: Ints) -> None:
+    def _alone(self, arms: Ints, shown: Floats, at: Ints, _: Sequence[str]) -> None:
         """Where each arm counts by itself: the certificate of an answer of this arm, at its share of delta."""
         lead = (len(arms), 1) if self.certifier.D == 1 else (len(arms), 1, self.certifier.D)
         mean, variance, *moments = (part.reshape(lead).copy() for part in np.split(shown[:, 1:], 4, axis=1))
@@ -217,8 +215,7 @@ def claimed(state: Any) -> list[Claim]:
     kept: Claimed = state.claims
     if (now := kept.now) is None or not np.array_equal(now.numbers, numbers):
         now = kept.now = Claims(run.task, certifier._replace(numbers=numbers), run.delta * run.share.ratio)
-    results = [(state.place.get(arm, -1), sample) for arm, sample in state.results[now.count :]]
-    now.take_in(results, names, kept.looks)
+    now.take_in([(state.place.get(arm, -1), x) for arm, x in state.results[now.count :]], names, kept.looks)
     found = [Claim(event="withdrawn") for _ in state.names]
     over = run.over and run.final is not None and certainty >= 1.0 - run.delta * (1 + run.share.owed) - 1e-12
     for place, arm in enumerate(state.active):

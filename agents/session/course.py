@@ -118,10 +118,6 @@ class Statistics(NamedTuple):
         moments, less = np.zeros((K, task.D, 2)), np.zeros((K, 0, 1))
         return cls(pulls, total, mean, variance, moments, scores, excess, failed, less[..., 0], less, ends_of(task))
 
-    def judged(self, off: Floats) -> Statistics:
-        """These, before the first pull, with what a judge's scores take off, (K, N)."""
-        return self._replace(off=off, less=np.zeros((*off.shape, 1)))
-
     @property
     def spent(self) -> int:
         """Pulls of all arms."""
@@ -135,11 +131,8 @@ class Statistics(NamedTuple):
     def add(self, arm: int, sample: Floats | Part) -> None:
         """Add a sample, (D,), of an arm, or several at once; NaN of one that failed, which counts as a pull alone."""
         if isinstance(sample, Part):
-            known = (
-                *(getattr(self, name)[arm] for name in ("excess", "total", "mean", "variance")),
-                self.moments[arm, 0],
-            )
-            n, squares = float(self.pulls[arm] - self.failed[arm]), sample.n * sample.moments[1]
+            known = self.excess[arm], self.total[arm], self.mean[arm], self.variance[arm], self.moments[arm, 0]
+            n, squares = float(self.scored[arm]), sample.n * sample.moments[1]
             join(n, self.ends, float(sample.n), sample.excess, squares, sample.moments, 0, known)
             self.pulls[arm] += sample.n
             return
@@ -154,9 +147,8 @@ class Statistics(NamedTuple):
 
     def with_one_more(self) -> Statistics:
         """These, and an arm that has not been pulled."""
-        arrays: dict[str, Any] = {name: getattr(self, name) for name in self._fields[:-1]}
-        more: dict[str, Any] = {name: np.concatenate([x, np.zeros_like(x[:1])]) for name, x in arrays.items()}
-        return self._replace(**more)
+        arrays: tuple[Any, ...] = self[:-1]
+        return self._make([*(np.concatenate([x, np.zeros_like(x[:1])]) for x in arrays), self.ends])
 
     @property
     def corrected(self) -> Any:
@@ -246,13 +238,12 @@ class Run:
             self._see_at_once(results)
             return
         self.told += len(results)
-        if self.resumes:
-            for arm, sample in results:  # one at most
+        for arm, sample in results:
+            if self.resumes:  # one at most
                 self._see(arm, sample)
-        else:
-            for arm, sample in results:
+            else:
                 self.bank.setdefault(arm, []).append(sample)
-            self._see_kept()
+        self._see_kept()
         self._look_at_the_end()
         self.decide()
 
@@ -282,44 +273,29 @@ class Run:
         else:
             self.arm, self.left = arm, times
 
-    @property
-    def by_statistics(self) -> bool:
-        """Whether the agent decides from the statistics alone while results are still to come."""
-        return self.resumes and not self.task.items
-
     def wishes(self, pending: Sequence[int]) -> Iterator[int]:
         """The arms to pull next, one after another, while results of these arms are still to come."""
-        asked, run = list(pending), None if self._asks_apart(pending) else self.imagined(pending)
-        while (arm := self.wish(asked) if run is None else UNDECIDED if run.over else run.arm) != UNDECIDED:
+        asked, by_statistics = list(pending), self.resumes and not self.task.items  # alone, while results are to come
+        run = None if by_statistics and (asked or self.together) else self.imagined(pending)
+        while (arm := self._wish(asked) if run is None else UNDECIDED if run.over else run.arm) != UNDECIDED:
             yield arm
             asked.append(arm)
-            run = None if self.by_statistics or run is None else run.imagined([arm])
+            run = None if by_statistics or run is None else run.imagined([arm])
 
     def wish(self, pending: Sequence[int]) -> int:
-        """The arm to pull next while these results are still to come; UNDECIDED where it would stop, or waits."""
-        if not self._asks_apart(pending):
-            run = self.imagined(pending)
-            return UNDECIDED if run.over else run.arm
-        arm = self._dreamed(pending)
-        return self.arm if arm == UNDECIDED and not pending and not self.over else arm
+        """The first of `wishes`; UNDECIDED where the agent would stop, or waits."""
+        return next(self.wishes(pending), UNDECIDED)
 
-    def _asks_apart(self, pending: Sequence[int]) -> bool:
-        """Whether the agent is asked without its state."""
-        return self.by_statistics and (len(pending) > 0 or self.together)
-
-    def _dreamed(self, pending: Sequence[int]) -> int:
-        """What an agent that resumes pulls while these results are to come; UNDECIDED where it would stop."""
+    def _wish(self, pending: Sequence[int]) -> int:
+        """What an agent that resumes pulls, asked without its state; UNDECIDED where it would stop."""
         pulls = self.seen.pulls + np.bincount(pending, minlength=self.task.K)
+        stopped = UNDECIDED if pending else self.arm
         if self.over or pulls.sum() >= self.most or self.task.left(pulls) == 0:
-            return UNDECIDED
+            return stopped
         dream = copy.copy(self)
         dream.state = None
         arm, _, _ = dream._ask_agent(pending)
-        return UNDECIDED if arm == self.task.stop or not self.task.affords(pulls)[arm] else arm
-
-    def _plan_is_over(self) -> bool:
-        """Whether the next decision of an agent that goes by rounds depends on what it has seen last."""
-        return bool(plan_over(self.agent, self.state, self._statistics())[0])
+        return stopped if arm == self.task.stop or not self.task.affords(pulls)[arm] else arm
 
     def _statistics(self) -> dict[str, NDArray[Any]]:
         """What has been seen, as a batch of one episode."""
@@ -337,8 +313,8 @@ class Run:
             steps += 1
             run.told += 1
             run._see(run.arm, run._guess(run.arm))
-            if run.arm == UNDECIDED and not run.resumes and run._plan_is_over():
-                break
+            if run.arm == UNDECIDED and not run.resumes and plan_over(run.agent, run.state, run._statistics())[0]:
+                break  # its next decision depends on what it has seen last
             run.decide()
             run._see_kept()
             run._look_at_the_end()
@@ -453,11 +429,10 @@ class Run:
         unknown = self.changed and (not self.resumes or self.share.owed and self.delta is None)
         if unknown or self.certifier is None or seen.failed.any() and not self.takes_gaps:
             return None
-        D = () if self.task.D == 1 else (self.task.D,)
-        mean, variance = (x.reshape(1, self.task.K, *D) for x in (seen.mean, seen.variance))
-        inside = answer[None].astype(np.int8)
-        moments = seen.corrected.reshape(self.task.K, -1, *D) if self.task.items else seen.moments
-        level = float(self.certifier.levels(seen.pulls[None], mean, variance, inside, moments[None])[0])
+        K, D = self.task.K, () if self.task.D == 1 else (self.task.D,)
+        moments = seen.corrected.reshape(K, -1, *D) if self.task.items else seen.moments
+        shown = seen.pulls[None], seen.mean.reshape(1, K, *D), seen.variance.reshape(1, K, *D)
+        level = float(self.certifier.levels(*shown, answer[None].astype(np.int8), moments[None])[0])
         if level >= self.share.ratio:
             return 1.0
         return min(level / self.share.ratio + self.share.owed * (self.delta or 0.0), 1.0)

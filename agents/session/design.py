@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from bandit_envs import Task
-from bandit_envs.kernels import choice, integer, number, orders, root_key
+from bandit_envs.kernels import integer, number, orders, root_key
 
 from ..registry import names, recipe_of
 from .course import UNDECIDED
@@ -35,7 +35,6 @@ from .log import ASKED, LARGEST, RESULTS, Event
 
 State = Any  # that of `fold`, which needs this module
 AHEAD = 100  # blocks that are asked for beyond the first that lacks a result
-BLOCKS = ("plate", "day", "rater")
 MOST_BLOCKS = 5000  # of a session
 MOST_WELLS = 10**6
 TRIES = 16  # steps from an arm that may not be asked for to one that may
@@ -52,11 +51,6 @@ CODE = re.compile(f"[{LETTERS}][{DIGITS}][{LETTERS}][0-9]*")
 def count(name: str, value: Any) -> int:
     """A number of wells, or of measurements."""
     return integer(name, value, 1, MOST_WELLS)
-
-
-def block(name: str, value: Any) -> str:
-    """What the effect of a block comes from."""
-    return choice(name, value, BLOCKS)
 
 
 def people(name: str, value: Any) -> list[str]:
@@ -94,8 +88,7 @@ def refuse_misfit(wishes: Mapping[str, Any], names: Sequence[str], task: Task) -
         if task.budget is not None and task.budget < task.K:
             raise ValueError(f"a budget of {task.budget} measurements holds no whole block of {task.K} arms")
         if given := [name for name in given if name not in ("raters", "repeats")]:
-            text = f"{given[0]} does not go with blocks:"
-            raise ValueError(f"{text} a call of ask asks for whole blocks, as on one plate")
+            raise ValueError(f"{given[0]} does not go with blocks: each call of ask asks for whole ones, as on a plate")
     elif task.items and given:
         raise ValueError(f"{given[0]} does not go with items: of a table each arm is measured on each row once")
     if plate is None and ("per_plate" in wishes or controls):
@@ -151,8 +144,8 @@ def asked_by(state: State, code: object) -> int | None:
     """The number of the question, open or not, that has this code; None where there is none, or it was asked again."""
     if not state.setup.wishes.get("blind") or not isinstance(code, str) or not CODE.fullmatch(code.strip().upper()):
         return None
-    code, seed, asked = code.strip().upper(), state.setup.public_seed, list[int](state.places)
-    return next((number for number in asked if code_of(number, seed) == code), None)
+    code, seed = code.strip().upper(), state.setup.public_seed
+    return next((int(number) for number in state.places if code_of(number, seed) == code), None)
 
 
 # --- blocks -----------------------------------------------------------------------------------------------------------
@@ -172,8 +165,7 @@ def cells_of_blocks(state: State, count: int, who: str | None) -> list[tuple[int
     last = min(begun + max(count // len(arms), 1), begun + each - own, end)
     key, found = root_key(state.setup.public_seed)[:, None], list[tuple[int, int | None]]()
     for block in range(begun, last):
-        order = orders(key, np.array([block], np.uint64), len(arms))[0]
-        found += [(int(arm), block) for arm in arms[order]]
+        found += [(int(arm), block) for arm in arms[orders(key, np.array([block], np.uint64), len(arms))[0]]]
     return found if state.remaining is None else found[:left]
 
 
@@ -230,9 +222,8 @@ class Rules:
         self.plate: int = wishes.get("plate", 0)
         self.most: int = wishes.get("per_plate", LARGEST)
         controls = controls_of(wishes)
-        numbers: dict[str, int] = state.number
-        kept = sorted(((i + 0.5) / many, numbers[name]) for name, many in controls.items() for i in range(many))
-        self.controls = Counter(arm for _, arm in kept)
+        kept = sorted(((i + 0.5) / many, state.number[name]) for name, many in controls.items() for i in range(many))
+        self.controls = Counter[int](arm for _, arm in kept)
         self.kept = {int((i + 0.5) * self.plate / len(kept)): arm for i, (_, arm) in enumerate(kept)}  # by their wells
         self.raters = wishes.get("raters", [])
         self.each = LARGEST if who is None else wishes.get("repeats", 1 if self.raters else LARGEST)
@@ -273,8 +264,9 @@ class Rules:
             self.wells, self.here = 0, Counter()
         arm: int | None = self.kept.get(self.wells)
         if arm is None or arm not in self.state.place:
-            fitting = list(filter(self._fits, able))
-            first = set(filter(self._even, fitting)) or set(fitting)
+            fitting = list(filter(self._fits, able))  # and of these, what no rater has measured less often
+            first = {one for one in fitting if all(self.by[one, self.who] <= self.by[one, r] for r in self.raters)}
+            first = first or set(fitting)
             arm = self._wanted(run, pending, wish, first)
             if arm is None:
                 arm = min(first, key=lambda one: (sum(self.by[pair] for pair in self.by if pair[0] == one), one))
@@ -306,7 +298,3 @@ class Rules:
         """Whether the plate may have one more of an arm, besides those of the wells that are kept for it."""
         kept = sum(one == arm for well, one in self.kept.items() if well >= self.wells)
         return self.here[arm] + kept < max(self.most, self.controls[arm])
-
-    def _even(self, arm: int) -> bool:
-        """Whether the person has measured an arm no more often than any rater."""
-        return all(self.by[arm, self.who] <= self.by[arm, one] for one in self.raters)

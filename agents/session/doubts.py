@@ -152,17 +152,14 @@ def smallest_difference(task: Task, pulls: int, delta: float) -> float | None:
     low, high = task.support
     middle = (low + high) / 2 if boundary is None else float(boundary)
     inside = np.arange(task.K) < (size or task.K)
-    reach = high - low if boundary is None else high - middle
 
     def is_certified(apart: float) -> bool:
-        mean = np.where(inside, middle + apart * (1.0 if boundary is not None else 0.5), middle - 0.5 * apart)
-        counts = np.full((1, task.K), pulls, np.int64)
-        mean = mean[None].clip(low, high)
+        above, counts = 0.5 if boundary is None else 1.0, np.full((1, task.K), pulls, np.int64)
+        mean = np.where(inside, middle + above * apart, middle - 0.5 * apart)[None].clip(low, high)
         still, none = np.zeros(mean.shape), np.zeros((*mean.shape, 2))
-        level = certifier.levels(counts, mean, still, inside[None].astype(np.int8), none)
-        return bool(level[0] <= delta)
+        return bool(certifier.levels(counts, mean, still, inside[None].astype(np.int8), none)[0] <= delta)
 
-    least, most = 0.0, reach
+    least, most = 0.0, high - low if boundary is None else high - middle
     if not is_certified(most):
         return np.inf
     for _ in range(STEPS):

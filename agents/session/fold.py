@@ -23,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandit_envs import PROBLEMS, Task
-from bandit_envs.envs import boundary_of
 from bandit_envs.instances import Count
 from bandit_envs.kernels import integer, number, orders, root_key, within_ends
 from bandit_envs.problems import BLOCKS
@@ -246,7 +245,8 @@ class State:
         self.run = Run(agent, task, self.setup.public_seed, share, delta, self.changed)
         self.run.together = self.together
         if (off := self.setup.taken_off) is not None:  # means stay those of the scores themselves
-            self.run.seen = self.run.seen.judged(off[:, self.order])._replace(ends=self.statistics.ends)
+            less, ends = np.zeros((*off.shape, 1)), self.statistics.ends
+            self.run.seen = self.run.seen._replace(off=off[:, self.order], less=less, ends=ends)
         self.claims.now = None
         if self.results:
             self.run.begin([(self.place[arm], sample) for arm, sample in self.results if arm in self.place])
@@ -281,19 +281,6 @@ class State:
             return max(int(task.purse - (self.money or 0.0)), 0)
         limits = [limit for limit in (task.budget, task.max_pulls) if limit is not None]
         return max(min(limits) - self.count, 0) if limits else None
-
-    def progress(self) -> str:
-        """See `Session.progress`."""
-        N, level, delta, money = self.setup.task.items, 1.0 - (self.certificate or 0.0), self.run.delta, self.money
-        known = N and delta and 0.0 < level < 1.0 and not self.run.over
-        times = max(math.log(delta or 1.0) / math.log(level), 1.0) if known else 1.0
-        ends = (
-            (self.count, (N or 0) * len(self.names)),
-            (money or 0.0, N if self.setup.task.cost == "row" else math.inf),
-        )
-        cells, paid = (f" of about {min(x * times, most or 0):,.0f}" if known else "" for x, most in ends)
-        found = f"{self.count:,}{cells} {'cell' if N else 'measurement'}{'s' * (self.count != 1)}"
-        return found if money is None else f"{found}, money {money:,g}{paid}"
 
     @property
     def money(self) -> float | None:
@@ -407,29 +394,11 @@ class State:
     @property
     def certificate(self) -> float | None:
         """The probability with which the answer is right, at least; see `Session.certificate`."""
-        run = self.run
-        answer, seen = run.answer, run.final
+        answer, seen = self.run.answer, self.run.final
         if answer is None or seen is None:
             answer, seen = self.answer()[self.active], self.seen
-        level = run.level_of(answer, seen)
+        level = self.run.level_of(answer, seen)
         return None if level is None else 1.0 - level
-
-    @property
-    def boundary(self) -> float | None:
-        """The mean that parts the arms of the answer from the others; see `Session.boundary`."""
-        problem, seen = self.run.problem, self.statistics.at(self.active)
-        known = problem.boundary is not None or problem.control_arm is not None and self.setup.task.D == 1
-        if not known and (self.setup.task.D > 1 or not seen.scored.all()):
-            return None
-        return boundary_of(problem, seen.means()[0])
-
-    def unsure(self) -> NDArray[np.float64]:
-        """How many standard errors each arm's mean is from the boundary, (K,); see `Session.unsure`."""
-        found, seen = np.full(len(self.names), np.nan), self.statistics.at(self.active)
-        margin = np.nan_to_num(np.abs(self.run.problem.margin(seen.means())[0]), nan=0.0, posinf=0.0, neginf=0.0)
-        found[self.active] = margin * np.sqrt(seen.scored) / (self.spread or self.setup.task.sigma)
-        found[[] if self.control_arm is None else self.control_arm] = np.nan
-        return found
 
     @property
     def spread(self) -> float:
@@ -437,17 +406,6 @@ class State:
         seen = self.statistics.at(self.active)
         spare = int(np.maximum(seen.scored - 1, 0).sum())
         return float(np.sqrt((seen.scored[:, None] * seen.variance).sum(axis=0).max() / spare)) if spare else 0.0
-
-    def tied(self) -> list[int]:
-        """The arms that are not in the answer, though their means equal the lowest one in it; see `Session.tied`."""
-        answer, seen = self.answer(), self.statistics
-        there = (seen.scored > 0) & np.isin(np.arange(len(answer)), self.active)
-        if self.run.problem.local or self.blocks or self.setup.task.D > 1 or not (answer & there).any():
-            return []
-        least = seen.mean[answer & there, 0].min()
-        near = np.abs(seen.mean[:, 0] - least) <= 1e-9 * max(self.spread, abs(least))
-        near[[] if self.control_arm is None else self.control_arm] = False
-        return [int(arm) for arm in np.flatnonzero(near & there & ~answer)]
 
     # --- what people say ----------------------------------------------------------------------------------------------
 

@@ -1,14 +1,10 @@
 """The log of a session: its facts, and its events in order, in an SQL database.
 
-A table `session` of one row holds the facts. The table `event` is appended to and never changed. The table `snapshot`
-stays as it is: earlier versions keep states in it, and read no store without it.
+A table `session` of one row holds the facts. The table `event` is appended to and never changed.
 
 A writer first locks the row of the facts, by counting its writes. So writers come one after another, in any database,
-and the numbers of events are in the order in which they became visible.
-
-The numbers may have gaps: PostgreSQL does not use the numbers of a cancelled transaction again. So the row of the
-facts counts the events. Versions that do not count them leave `counted` behind `writes`; nothing is concluded from the
-count then, and the next writer counts all events. Stores of such versions have neither column.
+and the numbers of events are in the order in which they became visible. They may have gaps: PostgreSQL does not use the
+numbers of a cancelled transaction again. So the row of the facts counts the events.
 """
 
 from __future__ import annotations
@@ -89,11 +85,10 @@ class Log:
                 raise FileNotFoundError(f"there is no folder {folder} for the session {self._path.name}")
             url, given = self.sql.URL.create("sqlite", database=text), {"connect_args": {"timeout": PATIENCE}}
         self._describe_tables()
-        tables = {"session": {"facts"}, "event": {*self.event.c.keys()}, "snapshot": set[str]()}
+        tables = {"session": {"facts", "events"}, "event": {*self.event.c.keys()}}
         self.engine = self.sql.create_engine(url, **given)
         if url.get_backend_name() == "sqlite":
             self.sql.event.listen(self.engine, "connect", lambda one, _: _connected(one, text, tables))
-        self._counts = False  # whether the store counts its events
 
     def _url(self, text: str) -> Any:
         try:
@@ -114,8 +109,7 @@ class Log:
             sql.Column("id", sql.Integer, primary_key=True, autoincrement=False),
             sql.Column("writes", number, nullable=False),
             sql.Column("facts", sql.Text, nullable=False),  # JSON
-            sql.Column("events", number),  # how many there are
-            sql.Column("counted", number),  # `writes` when they were counted
+            sql.Column("events", number),  # how many there are, None before the first
         )
         self.event = sql.Table(
             "event",
@@ -131,9 +125,6 @@ class Log:
             sql.Column("text", sql.Text),
             sqlite_autoincrement=True,  # numbers are never given twice
         )
-        upto = sql.Column("upto", number, primary_key=True, autoincrement=False)
-        sql.Table("snapshot", data, upto, sql.Column("data", sql.LargeBinary, nullable=False))
-        self._how_many = sql.select(sql.func.count()).where(self.event.c.number > 0).select_from(self.event)
         columns = dict(self.event.c.items())  # with times as the database has them: `_event` reads them, and names it
         columns["at"] = sql.type_coerce(columns["at"], sql.String).label("at")
         self._rows = sql.select(*columns.values()).order_by(self.event.c.number)
@@ -165,7 +156,6 @@ class Log:
             raise ValueError(f"{self.address} is damaged: it has no table {lost[0]!r}")
         if not isinstance(found, dict) or "task" not in found:
             raise ValueError(f"{self.address} holds no session of bandit-envs")
-        self._look_for_a_count()
         return found
 
     def create(self, facts: Mapping[str, Any]) -> bool:
@@ -186,22 +176,13 @@ class Log:
                 connection.execute(self.session.insert().values(id=1, writes=0, facts=text))
         except exc.IntegrityError:
             return False
-        self._look_for_a_count()
         return True
-
-    def _look_for_a_count(self) -> None:
-        columns = {column["name"] for column in self.sql.inspect(self.engine).get_columns("session")}
-        self._counts = {"events", "counted"} <= columns
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Connection]:
         """A transaction in which no other process writes."""
         with self._used(), self.engine.begin() as connection:
-            row = self.session.c
-            values = {"writes": row.writes + 1}
-            if self._counts:
-                values["counted"] = self.sql.case((row.counted == row.writes, row.writes + 1), else_=row.counted)
-            connection.execute(self.session.update().values(values))
+            connection.execute(self.session.update().values(writes=self.session.c.writes + 1))
             yield connection
 
     @contextlib.contextmanager
@@ -244,12 +225,8 @@ class Log:
             rows.append(row)
         if not numbers:
             connection.execute(self.event.insert(), rows)
-        if self._counts:
-            row = self.session.c
-            count = self.sql.case(
-                (row.counted == row.writes, row.events + len(rows)), else_=self._how_many.scalar_subquery()
-            )
-            connection.execute(self.session.update().values(events=count, counted=row.writes))
+        before = self.sql.func.coalesce(self.session.c.events, 0)
+        connection.execute(self.session.update().values(events=before + len(rows)))
         return self.events(connection, after)
 
     def events(self, connection: Connection, after: int = 0) -> list[Event]:
@@ -265,15 +242,12 @@ class Log:
 
     def refuse_gaps(self, connection: Connection) -> None:
         """Refuse a store that lacks events which were recorded, or has others."""
-        if not self._counts:
-            return
-        row = self.session.c  # all in one query: others may write meanwhile
-        last = self.sql.select(self.sql.func.max(self.event.c.number)).scalar_subquery()
-        there, events, holds, last = connection.execute(
-            self.sql.select(self._how_many.scalar_subquery(), row.events, row.counted == row.writes, last)
-        ).one()
+        number, many = self.event.c.number, self.sql.func
+        recorded = self.sql.select(many.coalesce(self.session.c.events, 0)).scalar_subquery()
+        found = self.sql.select(many.count(), many.max(number), recorded).where(number > 0)
+        there, last, events = connection.execute(found).one()  # in one query: others may write meanwhile
         renumbered = self.engine.dialect.name == "sqlite" and last not in (None, there)  # which leaves no gaps
-        if holds and (there != events or renumbered):
+        if there != events or renumbered:
             numbers = set(connection.execute(self.sql.select(self.event.c.number)).scalars())
             missing = next(number for number in range(1, len(numbers) + 2) if number not in numbers)
             reason = f"there is no event {missing}" if there <= events else "others have been put among them"

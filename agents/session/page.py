@@ -47,7 +47,10 @@ LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 HOST = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d+)?")  # of a request, its port with it
 # Addresses to listen on that are none to open, and one for examples that is reached by the same network.
 REACHES = {"0.0.0.0": "192.0.2.1", "::": "2001:db8::1"}
-ASKED = ("arm", "item", "who", "code")  # what the page is given of a question
+# What the page is given of a session, as it is there; of its task, wishes and questions.
+OF_SESSION = ("remaining", "money", "delta", "certificate", "doubts", "read", "done", "ended", "waiting", "owed")
+ASKED = ("arm", "item", "who", "code")
+OF_TASK, OF_WISHES = ("budget", "items"), ("title", "unit", "plate")
 SHOWN = ("event", "kind", "name", "code", "item", "about", "who", "text", "undone")  # and of an event
 MOST_ARMS = 60  # shown at once: of more arms those that wait, the strongest, and those nearest to the boundary
 STRONGEST = 10
@@ -63,7 +66,7 @@ OWNERS = ("add", "withdraw", "table", "tell")  # what a rater cannot do
 CHANGES = ("ask", "tell", "tell_all", "table", "undo", "note", "add", "withdraw")
 QUIET = 20  # looks without news after which something is sent all the same, so that connections stay open
 # What a rater sees of the state, besides own questions and results.
-RATERS = ("version", "title", "unit", "noun", "nouns", "question", "binary", "dimensions", "items", "support", "done")
+RATERS = ("title", "unit", "noun", "nouns", "question", "binary", "dimensions", "items", "support", "done")
 WAITING = 2048  # connections that are not accepted yet
 
 
@@ -71,9 +74,10 @@ def state(session: Session, find: str = "", last: int = MOST_EVENTS) -> dict[str
     """What the page shows, JSON-able: of the arms, those whose names hold the text `find`, and `last` events."""
     table, task = session.arms(), session.task
     columns = {name: table[name].to_numpy() for name in table.columns}
-    ahead, done = session.next(), session.done
-    pending = [{"event": ask.number, **{name: getattr(ask, name) for name in ASKED}} for ask in session.pending]
-    boundary, unsure = session.boundary, session.unsure()
+    ahead, unsure, pending = session.next(), session.unsure(), list[dict[str, Any]]()
+    for ask in session.pending:
+        own = {name: getattr(ask, name) for name in ASKED}
+        pending.append({"event": ask.number, "name": str(columns["name"][ask.arm]), **own})
     near = np.where(columns["withdrawn"], np.inf, np.nan_to_num(unsure, nan=-1.0))  # a control is always shown
     means = columns.get("mean", np.zeros(len(near))) * (-1 if session.minimize else 1)
     near[np.argsort(-np.nan_to_num(means, nan=-np.inf), kind="stable")[:STRONGEST]] = -1
@@ -97,38 +101,25 @@ def state(session: Session, find: str = "", last: int = MOST_EVENTS) -> dict[str
     wishes, claims = session.wishes, columns.get("claim")
     noun = wishes.get("noun", "option")
     return {
-        "version": session.version,
+        **{name: getattr(session, name) for name in OF_SESSION},
+        **{name: getattr(task, name) for name in OF_TASK},
+        **{name: wishes.get(name) for name in OF_WISHES},
         "who": None,
-        "title": wishes.get("title"),
-        "unit": wishes.get("unit"),
         "noun": noun,
         "nouns": plural(noun),
         "question": meaning(session),
         "local": PROBLEMS.find(task.problem).local,
         "binary": task.distribution == "bernoulli",
-        "ended": session.ended,
         "settled": None if claims is None or "" in claims else int(np.isin(claims, ["in", "out"]).sum()),
-        "problem": task.problem,
         "parameters": dict(task.parameters),
         "agent": session.label,
         "count": len(session),
-        "budget": task.budget,
-        "remaining": session.remaining,
-        "money": session.money,
-        "delta": session.delta,
-        "certificate": session.certificate,
         "leeway": leeway(session).rstrip(","),
-        "doubts": session.doubts,
-        "read": session.read,
-        "done": done,
         "dimensions": task.D,
-        "items": task.items,
         "support": None if task.distribution == "gaussian" else task.support,
         "next": None if ahead is None else {"arm": ahead, "name": str(columns["name"][ahead])},
-        "pending": [{**ask, "name": str(columns["name"][ask["arm"]])} for ask in pending],
-        "waiting": session.waiting,
-        "owed": session.owed,
-        "boundary": boundary,
+        "boundary": session.boundary,
+        "pending": pending,
         "least": None if least is None else {"name": str(columns["name"][least]), "errors": float(unsure[least])},
         "answer": answer[:MOST_NAMES],
         "answers": len(answer),
@@ -137,7 +128,6 @@ def state(session: Session, find: str = "", last: int = MOST_EVENTS) -> dict[str
         "of": len(columns["name"]),
         "events": events(session.history(2 * last), pending)[:last],
         "raters": wishes.get("raters", []),
-        "plate": wishes.get("plate"),
         "names": [str(name) for name in columns["name"][~columns["withdrawn"].astype(bool)][:1000]],
     }
 
@@ -205,14 +195,9 @@ def application(session: Session, token: str | None = None) -> Any:
     """
     web, routing = _starlette("applications"), _starlette("routing")
     asked, changes = _Requests(session, token), _Changes(session)
-    routes = [
-        routing.Route("/", asked.guarded(asked.page)),
-        routing.Route("/state", asked.guarded(asked.look)),
-        routing.Route("/news", asked.guarded(asked.listen)),
-        routing.Route("/forecast", asked.guarded(asked.foretell, owner=True)),
-        routing.Route("/history.csv", asked.guarded(asked.export, owner=True)),
-        routing.Route("/link", asked.guarded(asked.link, owner=True)),
-    ]
+    shown = {"": asked.page, "state": asked.look, "news": asked.listen}
+    owned = {"forecast": asked.foretell, "history.csv": asked.export, "link": asked.link}
+    routes = [routing.Route(f"/{name}", asked.guarded(one, name in owned)) for name, one in (shown | owned).items()]
     for name in CHANGES:
         change = asked.guarded(asked.changing(getattr(changes, name)), name in OWNERS)
         routes.append(routing.Route(f"/{name}", change, methods=["POST"]))
@@ -329,12 +314,11 @@ class _Changes:
 
     def ask(self, asked: dict[str, Any], rater: str | None) -> list[Any]:
         new = self.session.ask(integer("n", asked.get("n", 1), 1, 1000), asked["who"])
-        arms = [int(arm) if arm.item is None else {"arm": int(arm), "item": arm.item} for arm in new]
-        return [arm.number for arm in new] if rater else list[Any](arms)
+        arms: list[Any] = [int(arm) if arm.item is None else {"arm": int(arm), "item": arm.item} for arm in new]
+        return [arm.number for arm in new] if rater else arms
 
     def tell(self, asked: dict[str, Any], _: str | None) -> None:
-        arm = asked.get("arm", "")
-        arm = Ask(asked["question"], asked.get("arm", 0), None) if "question" in asked else arm
+        arm = Ask(asked["question"], asked.get("arm", 0), None) if "question" in asked else asked.get("arm", "")
         count = {name: asked[name] for name in Count._fields if asked.get(name) is not None}
         self.session.tell(arm, asked.get("value"), asked.get("who"), asked.get("item"), **count)
 
@@ -428,8 +412,7 @@ def serve(
     token = None if host in LOCAL_HOSTS else token or secrets.token_urlsafe(16)
     app = application(session, token)
     _log_little()
-    config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=5)
-    server = uvicorn.Server(config)
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=5))
     app.state.closing = lambda: server.should_exit  # browsers that listen for news are let go
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(one) for one in listening(host, port)]

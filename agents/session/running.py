@@ -71,9 +71,8 @@ class Running:
             raise ValueError(f"{text} function then, got {executor!r:.200} and {measure!r:.200}")
         known = 1 if executor is None else getattr(executor, "_max_workers", None)
         if (workers := known if self.workers is None else self.workers) is None:
-            raise ValueError(
-                f"say workers=, how many measurements at a time: {executor!r:.200} does not tell its number"
-            )
+            text = "say workers=, how many measurements at a time"
+            raise ValueError(f"{text}: {executor!r:.200} does not tell its number")
         self.workers, self.retries = integer("workers", workers, 1, 10_000), integer("retries", self.retries, 0, 1000)
         self.timeout = None if self.timeout is None else number("timeout", self.timeout, 0, above=True)
         if isinstance(failed, str):
@@ -105,9 +104,8 @@ class Running:
             raise ended from self.error
         if isinstance(self.error, (KeyboardInterrupt, SystemExit)) or self.next_try == math.inf:
             raise self.error or KeyboardInterrupt
-        with self.session._now() as state:
-            shares = about_failures(state)
-        for sentence in [*shares, *([] if self.error else filter(None, [self._awaited()]))]:
+        sentences = [*self.session._look(about_failures), "" if self.error else self._awaited()]
+        for sentence in filter(None, sentences):
             warnings.warn(sentence, UserWarning, stacklevel=3)
         if self.error is not None:
             raise self.error
@@ -202,19 +200,18 @@ class Running:
 
     def _open(self, held: Sequence[Call]) -> list[Any]:
         """The open questions of this name that are not held, nor of a later run; `Taken` where an earlier one lives."""
-        session, numbers = self.session, {call.question.number for call in held}
+        session = self.session
         with session._now() as state:
             others, upto = self._of_others(state), state.upto
         if others and min(others) < self.first:
-            mine = [number for number in state.asks if state.events[number].text == self.me]
-            session._append(
-                lambda state: state.asked_again(set(mine) & set(state.asks), self.who)
-            )  # by no run: for any
+            own = {number for number in state.asks if state.events[number].text == self.me}
+            session._append(lambda state: state.asked_again(own & state.asks.keys(), self.who))  # by no run: for any
             host, pid, _ = run_of(state.events[min(others)])
             text = f"another run with who={self.who!r:.80} still runs, in the process {pid} on {host}"
             raise Taken(f"{text}: give each run a name of its own, who=..., or wait until that one has ended")
+        taken = others | {call.question.number for call in held}
         mine = [one for one in session.pending if one.who == self.who and one.number <= upto]
-        return [one for one in mine if one.number not in others | numbers]
+        return [one for one in mine if one.number not in taken]
 
     def _collect(self, seconds: float) -> None:
         """Take what calls have measured, waiting so long for the first of them, and note what is wrong."""
@@ -265,19 +262,16 @@ class Running:
 
     def _of_others(self, state: State) -> set[int]:
         """The open questions of this name that another run, which lives, has asked."""
-        asked, sign = (
-            (state.events[n] for n, (_, who) in state.asks.items() if who == self.who),
-            state.signs.get(self.who),
-        )
-        return {event.number for event in asked if event.text != self.me and _lives(event, sign)}
+        asked = [state.events[n] for n, (_, who) in state.asks.items() if who == self.who]
+        return {one.number for one in asked if one.text != self.me and _lives(one, state.signs.get(self.who))}
 
     def _say_who_is_silent(self) -> None:
         """Warn, once for each silence, of those whose results are awaited and who give no sign of life."""
         lease, owed = self.lease, self.session.owed
         silent = {one["who"]: one for one in owed if one["silent"] > min(lease, SIGNS) / 2 and one["who"] != self.who}
         for name in silent.keys() - self.silent:
-            text = f"{name or NOBODY} has given no sign of life for {silent[name]['silent']:.3g} s: "
-            text += f"{silent[name]['questions']} questions are open, {silent[name]['results']} results wait for them"
+            text = "{} has given no sign of life for {silent:.3g} s: {questions} questions are open, {results} results "
+            text = text.format(name or NOBODY, **silent[name]) + "wait for them"
             again = f"asked again after {lease:g} s" if lease < math.inf else "not asked again: take_over=None"
             warnings.warn(f"{text}; they are {again}", UserWarning, stacklevel=6)
         self.silent = set(silent)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandit_envs import Task, measurements
+from bandit_envs.envs import boundary_of
 from bandit_envs.instances import Count, Measurements, uneven, within
 from bandit_envs.kernels import choice, flag, integer, number, orders, root_key
 from bandit_envs.stopping import RATES
@@ -176,8 +177,7 @@ class Session:
             if "blind" in self.wishes and "plate" not in self.wishes and len(new) > 1:  # places would give arms away
                 key, call = root_key(self._setup.public_seed)[:, None], np.array([state.upto], np.uint64)
                 new = [new[place] for place in orders(key, call, len(new))[0]]
-            more = [Event(0, ASKED, arm, row, None, who, run) for arm, row in new]
-            return [*state.asked_again(old, who, run), *more]
+            return [*state.asked_again(old, who, run), *(Event(0, ASKED, arm, row, None, who, run) for arm, row in new)]
 
         return [self._filled(Question(one.arm or 0, one.number), one) for one in self._append(asked)]
 
@@ -353,7 +353,15 @@ class Session:
 
         Where arms are compared; [] where each counts by itself.
         """
-        return self._look(State.tied)
+        with self._now() as state:
+            answer, seen = state.answer(), state.statistics
+            there = (seen.scored > 0) & np.isin(np.arange(len(answer)), state.active)
+            if state.run.problem.local or state.blocks or self._setup.task.D > 1 or not (answer & there).any():
+                return []
+            least = seen.mean[answer & there, 0].min()
+            near = np.abs(seen.mean[:, 0] - least) <= 1e-9 * max(state.spread, abs(least))
+            near[[] if state.control_arm is None else state.control_arm] = False
+            return [int(arm) for arm in np.flatnonzero(near & there & ~answer)]
 
     @property
     def done(self) -> bool:
@@ -375,7 +383,15 @@ class Session:
     @property
     def progress(self) -> str:
         """How far it is: "120 of about 400 cells, money 35 of about 120", of tables if evidence grows as until now."""
-        return self._look(State.progress)
+        with self._now() as state:
+            task, level, delta, money = self._setup.task, 1.0 - (state.certificate or 0.0), state.run.delta, state.money
+            N, rows = task.items, task.items if task.cost == "row" else math.inf
+            known = N and delta and 0.0 < level < 1.0 and not state.run.over
+            times = max(math.log(delta or 1.0) / math.log(level), 1.0) if known else 1.0
+            ends = (state.count, (N or 0) * len(state.names)), (money or 0.0, rows)
+            cells, paid = (f" of about {min(x * times, most or 0):,.0f}" if known else "" for x, most in ends)
+            found = f"{state.count:,}{cells} {'cell' if N else 'measurement'}{'s' * (state.count != 1)}"
+            return found if money is None else f"{found}, money {money:,g}{paid}"
 
     @property
     def money(self) -> float | None:
@@ -408,14 +424,23 @@ class Session:
 
         Where the problem knows no such mean, it is halfway between the two kinds of arms.
         """
-        return self._look(lambda state: None if state.boundary is None else self._setup.turned(state.boundary))
+        with self._now() as state:
+            problem, seen, D = state.run.problem, state.statistics.at(state.active), self.task.D
+            known = problem.boundary is not None or problem.control_arm is not None and D == 1
+            found = boundary_of(problem, seen.means()[0]) if known or D == 1 and seen.scored.all() else None
+            return None if found is None else float(self._setup.turned(found))
 
     def unsure(self) -> NDArray[np.float64]:
         """How many standard errors each arm's mean is from the boundary, (K,); 0 where it has not been measured.
 
         The spread is of all results around their arms' means, or the task's; withdrawn arms and a control have NaN.
         """
-        return self._look(State.unsure)
+        with self._now() as state:
+            found, seen = np.full(len(state.names), np.nan), state.statistics.at(state.active)
+            margin = np.nan_to_num(np.abs(state.run.problem.margin(seen.means())[0]), nan=0.0, posinf=0.0, neginf=0.0)
+            found[state.active] = margin * np.sqrt(seen.scored) / (state.spread or self._setup.task.sigma)
+            found[[] if state.control_arm is None else state.control_arm] = np.nan
+            return found
 
     @property
     def label(self) -> str:
@@ -426,8 +451,7 @@ class Session:
     def pending(self) -> list[Ask]:
         """The questions that wait for their results, in order."""
         with self._now() as state:
-            asks = state.asks.items()
-            return [self._filled(Ask(number, arm, who), state.events[number]) for number, (arm, who) in asks]
+            return [self._filled(Ask(number, *ask), state.events[number]) for number, ask in state.asks.items()]
 
     @property
     def owed(self) -> list[dict[str, Any]]:
@@ -624,10 +648,9 @@ class Session:
 
         def undoing(state: State) -> list[Event]:
             if event is None:
-                known = (one for one in reversed(state.told) if one.number not in state.undone)
-                if (found := next(known, None)) is None:
+                if not (known := [one for one in state.told if one.number not in state.undone]):
                     raise ValueError("there is no result to undo")
-                return [_undoing(found)]
+                return [_undoing(known[-1])]
             number = integer("event", event, 1, LARGEST)
             if (found := state.events.get(number)) is None:
                 raise ValueError(f"there is no event {number}: they are 1 to {max(state.events, default=0)}")
@@ -674,23 +697,21 @@ class Session:
         said = _text("a remark", text).strip()
         if not said:
             raise ValueError(f"a remark must say something, got {text!r:.200}")
-        event = Event(0, NOTE, text=said, who=_person(who))
-        self._append(lambda _: [event])
+        who = _person(who)
+        self._append(lambda _: [Event(0, NOTE, text=said, who=who)])
 
     def history(self, last: int | None = None, *, event: int | None = None) -> DataFrame:
         """A table of all events, of the `last` so many, or of the one with the number `event`, empty where it is none.
 
-        `value` is what was measured (`value_0`, `value_1`, ... of arms of several dimensions), of sessions with counts
-        beside `n`, `successes`, `mean` and `sd` of these; `about` the number of
-        the event that this one answers or undoes, `undone` whether it was undone later. In a blind session `code` is
-        that of the question, or of the one that is answered.
+        `value` is what was measured (`value_0`, `value_1`, ... of arms of several dimensions), of counts `n`,
+        `successes`, `mean` and `sd`; `about` the number of the event that this one answers or undoes, `undone` whether
+        it was undone later. In a blind session `code` is that of the question, or of the one that is answered.
         """
         number = None if event is None else integer("event", event, 1, LARGEST)
         most = LARGEST if last is None else integer("last", last, 0, LARGEST)
         with self._now() as state:
             events = list(state.events.values())[max(len(state.events) - most, 0) :]
-            if number is not None:
-                events = [state.events[number]] if number in state.events else []
+            events = events if number is None else [state.events[number]] if number in state.events else []
             return tables.history_table(state, events)
 
     def arms(self, single: bool = False) -> DataFrame:
@@ -699,8 +720,7 @@ class Session:
         `low` and `high` hold at all times at once: with probability 1 - delta (.95 without one) no interval of any arm
         ever excludes its mean; `single`: so for each arm by itself, with shorter intervals. The table's attribute
         `intervals` says which, `level` has the delta: twice that of the facts after `add_arm` without a `reserve`. Of a
-        table of scores it is the mean of all rows, or of all that
-        can be scored. Raw results do not bear out `sigma` yet: see `doubts`.
+        table of scores it is the mean of all rows that can be scored. Whether results bear out `sigma`: see `doubts`.
 
         `claim` is that of `claims`, "" where there are none. A claim about a threshold cuts the interval there, which
         is right as long as the claims are: again with probability 1 - delta.
@@ -782,8 +802,7 @@ def _refuse_changes(state: State) -> None:
     if state.run.over:
         raise ValueError(
             "the session is over, and its answer stays: arms cannot come or go any more. Begin another session with "
-            "the arms that you want, and measure them again: who chooses arms by their results, and counts these too, "
-            "looks for an error"
+            "the arms that you want, and measure them again: results by which arms were chosen would mislead it"
         )
 
 

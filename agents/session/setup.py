@@ -96,10 +96,9 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
         names, arms = list(arms), len(arms)
         names = names if arms < 1 else checked_names(names, arms)
     if isinstance(arms, str) or integer("arms", arms) < 1:
-        allowed = "a number of arms, or a list of their names"
-        raise ValueError(f"arms must be {allowed}, got {given['arms']!r:.200}")
+        raise ValueError(f"arms must be a number of arms, or a list of their names, got {given['arms']!r:.200}")
     known: list[str] = [name for name in ("range", "sigma") if name in given]
-    if given.get("binary") is not None and flag("binary", given["binary"]):
+    if flag("binary", given.get("binary", False)):
         known.append("binary")
     if "binary" in known and len(known) > 1 or not known:
         raise ValueError(
@@ -111,8 +110,8 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
         one = given["range"]
         many = [interval("range", x) for x in one] if np.iterable(one) and all(map(np.iterable, one)) else None
         low, high = (min(many)[0], max(x[1] for x in many)) if many else interval("range", one)
-        sample = {"distribution": "resampled", "support": (low, high), "sigma": given.get("sigma", (high - low) / 2)}
-        sample |= {"ranges": many}
+        sigma = given.get("sigma", (high - low) / 2)
+        sample = {"distribution": "resampled", "support": (low, high), "sigma": sigma, "ranges": many}
     elif "sigma" in known:
         sample = {"distribution": "gaussian", "support": None, "sigma": given["sigma"]}
     if "items" in given:
@@ -123,15 +122,14 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
         sample |= {} if "binary" in known else {"distribution": "shared"}
     if "blocks" in given:
         if not {"items", "sigma", "binary"}.isdisjoint(given) or given.get("dimensions", 1) != 1:
-            text = "with blocks, a measurement is one number in a range:"
-            raise ValueError(f"{text} leave out items, sigma, binary and dimensions")
+            what = "items, sigma, binary and dimensions"
+            raise ValueError(f"with blocks, a measurement is one number in a range: leave out {what}")
         sample |= {"items": MOST_BLOCKS, "distribution": BLOCKS}
     rules = {name: given[name] for name in RULES if name in given}
     if "cost" in given:
         if "blocks" in given:
             raise ValueError("cost does not go with blocks, in which all arms are measured")
-        cost = given["cost"]
-        rules["cost"] = prices_of(by_name("cost", cost), arms, checked_names(names, arms))
+        rules["cost"] = prices_of(by_name("cost", given["cost"]), arms, checked_names(names, arms))
         dear = max(rules["cost"]) if isinstance(rules["cost"], tuple) else 0
         if dear > given.get("budget", math.inf):
             raise ValueError(f"the budget {given['budget']} never pays for the arm that costs {dear:g}: leave it out")
@@ -142,8 +140,8 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
         try:
             settings["control"] = arm_of(settings["control"], {name: i for i, name in enumerate(names)})
         except LookupError:
-            allowed = f"one of the arms {', '.join(names):.200}"
-            raise ValueError(f"control must be {allowed}, got {settings['control']!r:.200}") from None
+            text = f"control must be one of the arms {', '.join(names):.200}, got {settings['control']!r:.200}"
+            raise ValueError(text) from None
     parameters = kind.by_names(settings, names or ())
     D = given.get("dimensions", 1 + np.size(parameters.get("guardrails", ())))
     if "dimensions" not in given and "A" in parameters:
@@ -329,8 +327,8 @@ class Setup:
         maker = functools.partial(_made, recipe, truth)
         made, task = maker(task)
         if task.distribution == BLOCKS and not hasattr(_within(made), "counted"):
-            what = "blocks go with the agent paired-elimination,"
-            raise ValueError(f"{what} which asks for whole ones, got {agent!r:.200}")
+            which = "paired-elimination, which asks for whole ones"
+            raise ValueError(f"blocks go with the agent {which}, got {agent!r:.200}")
         text, parameters = _described(agent, recipe, truth, made)
         seed = fresh_root() if public_seed is None else integer("public_seed", public_seed, 0, 2**63 - 1)
         facts = task, checked_names(names, task.K), seed, text, parameters, maker, reserve, items
@@ -351,10 +349,8 @@ class Setup:
             text = f"the format {facts.get('format')!r:.80} with the order {order!r:.80}"
             raise ValueError(f"this session is of {text}, this version reads {FORMATS}")
         for name, kinds in KINDS.items():
-            if name not in facts:
-                raise ValueError(f"the store is damaged: the fact {name!r} is missing, it has {', '.join(facts)}")
-            if not isinstance(facts[name], kinds):
-                raise ValueError(f"the store is damaged: the fact {name!r} is {facts[name]!r:.80}")
+            if name not in facts or not isinstance(facts[name], kinds):
+                raise ValueError(f"the store is damaged: the fact {name!r} is {facts.get(name, 'missing')!r:.80}")
         named = () if new is None else (new.agent, new.task.problem)
         with names_alone("the store", flag("trust", trust), named):
             task, parameters = Task.from_json(facts["task"], trust=trust).replace(claimed=True), facts["parameters"]
@@ -371,8 +367,7 @@ class Setup:
         maker = functools.partial(_made, recipe, {})
         items = item_names(facts.get("items"))
         if items is not None and len(items) != task.items:
-            text = f"it has the names of {len(items)} items, and there are {task.items}"
-            raise ValueError(f"the store is damaged: {text}")
+            raise ValueError(f"the store is damaged: it names {len(items)} items, and there are {task.items}")
         names, seed = checked_names(facts["names"], task.K), integer("public_seed", facts["public_seed"], 0, 2**63 - 1)
         reserve = number("reserve", facts.get("reserve", 0.0), 0, 1, below=True)
         wishes, judged = wishes_of(facts.get("wishes") or {}), {name: facts[name] for name in JUDGED if name in facts}
@@ -387,6 +382,8 @@ class Setup:
 
     def facts(self) -> dict[str, Any]:
         """What a store keeps."""
+        more: dict[str, Any] = {name: getattr(self, name) for name in ("reserve", "items", "wishes")}
+        more |= {"order": self.order if self.order != "arrival" else None, "minimize": self.own is not None}
         return {
             "format": FORMATS[self.order] + _more(self.own is not None, self.wishes, self.judged),
             "agent": self.agent,
@@ -394,21 +391,15 @@ class Setup:
             "task": self.own_task.to_json(),
             "names": self.names,
             "public_seed": self.public_seed,
-            **({"order": self.order} if self.order != "arrival" else {}),
-            **({"reserve": self.reserve} if self.reserve else {}),
-            **({"items": self.items} if self.items else {}),
-            **({"minimize": True} if self.own is not None else {}),
-            **({"wishes": self.wishes} if self.wishes else {}),
+            **{name: value for name, value in more.items() if value},
             **self.judged,
         }
 
     @functools.cached_property
     def own_task(self) -> Task:
         """The task in the user's own sign."""
-        own = self.own
-        if own is None:
-            return self.task
-        return self.task.replace(parameters=own.parameters, support=own.support, hint=own.hint)
+        own, task = self.own, self.task
+        return task if own is None else task.replace(parameters=own.parameters, support=own.support, hint=own.hint)
 
     @functools.cached_property
     def taken_off(self) -> NDArray[np.float64] | None:
@@ -540,8 +531,7 @@ def _described(
         return text, None
     given = dict(_within(made).parameters)
     if isinstance(made, Certified):
-        own = {name: value for name, value in made.parameters.items() if name != "agent"}
-        given |= {"stop": CERTIFICATE, **own}
+        given |= {"stop": CERTIFICATE, **{name: value for name, value in made.parameters.items() if name != "agent"}}
     forms = {name: _json_form(value) for name, value in given.items()}
     return (None, None) if any(form is UNFIT for form in forms.values()) else (text, forms)
 

@@ -68,20 +68,19 @@ def intervals(state: State, single: bool = False) -> Floats:
         found[known] = state.statistics.mean[known, :, None]
     elif there.any():
         plain = "gaussian" if task.support is None or task.distribution == "gaussian" else "bounded"
-        numbers = stopping.common(plain, task.sigma, support=task.support or (0.0, 1.0))
+        kinds = [stopping.common(plain, task.sigma, support=task.support or (0.0, 1.0))]
         if certifier is not None and certifier.numbers[stopping.DISTRIBUTION] != stopping.BERNOULLI:
             numbers = numbers_of(certifier, state.statistics.at(state.active), False)[: stopping.COMMON]
-        kinds = [numbers]
-        if plain == "bounded" and numbers[stopping.DISTRIBUTION] == stopping.GAUSSIAN:  # its sigma may be in doubt
-            kinds.append(stopping.common(plain, task.sigma, support=task.support or (0.0, 1.0)))
+            in_doubt = plain == "bounded" and numbers[stopping.DISTRIBUTION] == stopping.GAUSSIAN  # as its sigma is
+            kinds = [numbers, *kinds] if in_doubt else [numbers]
         pulls, mean, ends = np.repeat(seen.scored[there], task.D), seen.mean[there].ravel(), []
         for one in kinds:  # what both say, at half the level each
             one[stopping.D_AT], variance = 1, seen.variance[there].ravel()
             if one[stopping.DISTRIBUTION] == stopping.BOUNDED:
                 variance = stopping.with_moments(variance[None], seen.moments[there].reshape(1, -1, 2))[0]
             ends.append(stopping.arm_intervals(one, pulls, mean, variance, np.repeat(level / len(kinds), task.D)))
-        both = np.stack([np.max(ends, axis=0)[:, 0], np.min(ends, axis=0)[:, 1]], axis=1)
-        found[there] = both.reshape(-1, task.D, 2)
+        both = np.max(ends, axis=0)[:, 0], np.min(ends, axis=0)[:, 1]
+        found[there] = np.stack(both, axis=1).reshape(-1, task.D, 2)
         found = found if task.distribution == "gaussian" else found.clip(low, high)
     found[np.abs(found) > 1e90] *= math.inf  # a scale that is refuted
     return found
@@ -105,24 +104,19 @@ def counts_on(state: State, seen: Statistics) -> dict[str, Any]:
     numbers, task = numbers_of(state.run.certifier, seen, True), state.setup.task
     name = next(name for name, code in stopping.CODES.items() if code == numbers[stopping.DISTRIBUTION])
     shape = seen.mean.shape if task.D > 1 else seen.pulls.shape
-    known: dict[str, Any] = {
-        "pulls": seen.pulls,
-        "mean": seen.mean.reshape(shape),
-        "variance": seen.variance.reshape(shape),
-    }
+    known = {"mean": seen.mean.reshape(shape), "variance": seen.variance.reshape(shape), "distribution": name}
     known |= {"support": task.support, "moments": seen.moments.reshape(*shape, 2)} if name == "bounded" else {}
-    return {**known, "distribution": name, "sigma": math.sqrt(min(numbers[stopping.VARIANCE], 1e199))}
+    return {"pulls": seen.pulls, **known, "sigma": math.sqrt(min(numbers[stopping.VARIANCE], 1e199))}
 
 
 def by_intervals(state: State) -> NDArray[np.int64]:
     """Which arms that there are the intervals of all put into the answer (1), out of it (-1), or leave open, (K,)."""
     task, problem, K = state.run.task, state.run.problem, len(state.active)
-    found, leeway = np.zeros(K, np.int64), 0.0
+    found = np.zeros(K, np.int64)
     if task.D > 1 or K > MOST_COMPARED or state.blocks or problem.control_arm is not None or state.certificate is None:
         return found
     given: Any = problem.settings
-    for name in ("tolerance", "epsilon", "slack"):
-        leeway += abs(float(given.get(name) or 0.0))
+    leeway = sum(abs(float(given.get(name) or 0.0)) for name in ("tolerance", "epsilon", "slack"))
     low, high = intervals(state)[state.active, 0].T
     if not np.isfinite([low, high]).all():
         return found
@@ -143,11 +137,11 @@ def _contradictions(state: State) -> list[str]:
     said: dict[int, list[tuple[int, str]]] = {int(arm): [] for arm in state.active}
     for arm, claim in enumerate(claims_of(state) or ()):
         if arm in said and claim.side:
-            since = f"{claim.event}, after {claim.since} results"
-            said[arm].append((claim.side, f"it is {claim.word} for certain ({since})"))
-    words = {1: "above", -1: "below"}
+            how = f"({claim.event}, after {claim.since} results)"
+            said[arm].append((claim.side, f"it is {claim.word} for certain {how}"))
     for arm, side in zip(state.active.tolist(), by_intervals(state).tolist(), strict=True):
-        said[arm] += [(side, f"its interval lies {words[side]} what the answer needs")] if side else []
+        where = "above" if side > 0 else "below"
+        said[arm] += [(side, f"its interval lies {where} what the answer needs")] if side else []
     if state.control_arm is not None and state.run.certifier is not None:
         for side, mask in zip((1, -1), against_control(state), strict=True):
             word = "better" if side > 0 else "not better"
@@ -165,10 +159,8 @@ def _contradictions(state: State) -> list[str]:
         sure = [*ones, here] if certified and arm != state.control_arm else ones
         against = next(((a, b) for i, a in enumerate(sure) for b in sure[i + 1 :] if a[0] != b[0]), None)
         if against is not None:
-            wrong = (
-                f"with probability {1 - 2 * level_of(state):.4g} at least, means have changed, or results depend on "
-            )
-            wrong += "each other, and nothing is promised"
+            wrong = "means have changed, or results depend on each other, and nothing is promised"
+            wrong = f"with probability {1 - 2 * level_of(state):.4g} at least, {wrong}"
             found.append(f"{state.names[arm]}: {against[0][1]}, and {against[1][1]}. Both cannot be: {wrong}")
         elif ones and ones[0][0] != inside and arm != state.control_arm:
             found.append(f"{state.names[arm]}: {ones[0][1]}, and yet {here[1]}: its last results speak against it")

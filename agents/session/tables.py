@@ -22,21 +22,12 @@ from bandit_envs.kernels import choice
 from bandit_envs.problems import MOST_PAIRED
 
 from ..core.optional import pandas
+from . import statements
 from .claims import Claim, claimed, found_now
 from .design import code_of, refuse_code
 from .fold import KINDS, State, count_of, sample_of
 from .log import ADDED, ASKED, COUNTED, FAILED, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event
 from .setup import checked_name
-from .statements import (
-    UNASKED,
-    claims_of,
-    contradictions,
-    counts_on,
-    intervals,
-    is_certified,
-    level_of,
-    level_of_intervals,
-)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -93,8 +84,8 @@ def for_spreadsheets(history: DataFrame) -> DataFrame:
 def arms_table(state: State, single: bool = False) -> DataFrame:
     """The table of the arms; see `Session.arms`."""
     task, seen, arms = state.setup.task, state.statistics, len(state.names)
-    claims = claims_of(state)
-    ends = _cut(state, intervals(state, single), claims)
+    claims = statements.claims_of(state)
+    ends = _cut(state, statements.intervals(state, single), claims)
     failed = [one.arm or 0 for one in state.told if one.kind == FAILED and one.number not in state.undone]
     columns: dict[str, object] = {"name": list(state.names), "pulls": seen.pulls}
     for d in range(task.D):
@@ -102,9 +93,8 @@ def arms_table(state: State, single: bool = False) -> DataFrame:
         mean = np.where(seen.scored > 0, seen.mean[:, d], np.nan)
         several = np.where(seen.scored > 1, seen.scored, np.nan)
         sd = np.sqrt(seen.variance[:, d] * several / (several - 1))
-        mean, ends_of_arms = state.setup.turned(mean), state.setup.turned(ends[:, d])
-        low, high = ends_of_arms.min(axis=1), ends_of_arms.max(axis=1)
-        columns |= {f"mean{tail}": mean, f"sd{tail}": sd, f"low{tail}": low, f"high{tail}": high}
+        low, high = np.sort(state.setup.turned(ends[:, d]), axis=1).T
+        columns |= {f"mean{tail}": state.setup.turned(mean), f"sd{tail}": sd, f"low{tail}": low, f"high{tail}": high}
     columns |= {
         "answer": state.answer(),
         "claim": "" if claims is None else [claim.word for claim in claims],
@@ -114,7 +104,7 @@ def arms_table(state: State, single: bool = False) -> DataFrame:
     }
     table: DataFrame = pandas().DataFrame(columns)
     table.attrs["intervals"] = "single" if single else "simultaneous"
-    table.attrs["level"] = (state.run.delta or UNASKED) if single else level_of_intervals(state)
+    table.attrs["level"] = (state.run.delta or statements.UNASKED) if single else statements.level_of_intervals(state)
     return table
 
 
@@ -125,7 +115,7 @@ def _cut(state: State, found: Any, claims: list[Claim] | None) -> Any:
         (fall, rise), sides = certifier.numbers[stopping.COMMON : stopping.COMMON + 2], np.zeros(len(found))
         if claims is not None:
             sides[:] = [claim.side for claim in claims]
-        elif is_certified(state):
+        elif statements.is_certified(state):
             sides[state.active] = np.where(state.answer()[state.active], 1, -1)
         over, under = (sides > 0) & (found[:, 0, 1] > fall), (sides < 0) & (found[:, 0, 0] < rise)
         found[over, 0, 0], found[under, 0, 1] = found[over, 0, 0].clip(fall), found[under, 0, 1].clip(None, rise)
@@ -135,7 +125,7 @@ def _cut(state: State, found: Any, claims: list[Claim] | None) -> Any:
 def claims_table(state: State, rate: str = "familywise") -> DataFrame:
     """The table of the claims; see `Session.claims`."""
     claims, pd = found_now(state) if choice("rate", rate, stopping.RATES) == "fdr" else claimed(state), pandas()
-    level = level_of(state)
+    level = statements.level_of(state)
     columns: dict[str, object] = {"name": list(state.names), "claim": [claim.word for claim in claims]}
     columns |= {"since": pd.array([claim.since for claim in claims], dtype="Int64")}
     table: DataFrame = pd.DataFrame(columns | {"event": [claim.event for claim in claims], "level": level})
@@ -144,13 +134,13 @@ def claims_table(state: State, rate: str = "familywise") -> DataFrame:
 
 def comparison_table(state: State, rate: str) -> DataFrame:
     """The table of the arms against the control; see `Session.comparison`."""
-    problem: Any = state.run.problem
     run, there = state.run, state.active
+    problem: Any = run.problem
     if problem.control_arm is None or run.certifier is None:
         text = f"arms are compared with a control in BetterThanControl, {MOST_PAIRED} arms at most,"
         raise ValueError(f"{text} got {problem.name} of {len(there)} arms")
-    seen, level = state.statistics.at(there), (run.delta or UNASKED) * run.share.ratio
-    claims, options = claims_of(state), counts_on(state, seen)
+    seen, level = state.statistics.at(there), (run.delta or statements.UNASKED) * run.share.ratio
+    claims, options = statements.claims_of(state), statements.counts_on(state, seen)
     if rate == "familywise" and claims is not None and not problem.tolerance:  # what is found stays
         sides = np.array([claims[arm].side for arm in there])
         options["finds"] = sides > 0, sides < 0
@@ -164,13 +154,9 @@ def comparison_table(state: State, rate: str) -> DataFrame:
     means = np.where(seen.scored > 0, state.setup.turned(seen.mean[:, 0]), np.nan)
     columns = {"name": [state.names[arm] for arm in there], "pulls": seen.pulls, "mean": means, **found}
     table: DataFrame = pandas().DataFrame(columns)
-    table.attrs |= {
-        "level": level_of(state),
-        "rate": rate,
-        "rate_level": level,
-        "control": state.names[state.control_arm or 0],
-    }
-    table.attrs |= {"by": problem.beyond, "minimize": state.setup.own is not None, "doubts": contradictions(state)}
+    table.attrs |= {"level": statements.level_of(state), "rate": rate, "rate_level": level, "by": problem.beyond}
+    table.attrs |= {"control": state.names[state.control_arm or 0], "minimize": state.setup.own is not None}
+    table.attrs |= {"doubts": statements.contradictions(state)}
     return table
 
 
@@ -211,10 +197,9 @@ def replayed(state: State, found: Measurements, who: str | None) -> tuple[list[E
             if number < 1 or number in seen:
                 raise ValueError(f"the column 'event' has numbers from 1, each once, got {row.cells['event']!r:.80}")
             seen.add(number)
-            if row.cells["undone"].strip().lower() not in TRUE or number in undoing:
-                event = _replayed(state, ahead, made, row, number in undoing)
-                if event is not None:
-                    made[number] = event
+            counts = row.cells["undone"].strip().lower() not in TRUE or number in undoing
+            if counts and (event := _replayed(state, ahead, made, row, number in undoing)) is not None:
+                made[number] = event
     except ValueError as error:
         raise ValueError(f"{found.of}, {row.place}: {error}") from None
     new = [event for event in made.values() if event.number < 0]
@@ -252,8 +237,7 @@ def _replayed(state: State, ahead: State, made: dict[int, Event], row: Happening
         ahead.number[name] = len(ahead.names)
         ahead.names.append(name)
         return event._replace(arm=ahead.number[name], text=name)
-    known = ahead.number.get(cells["name"])
-    if kind == ADDED or kind == WITHDRAWN and known in ahead.withdrawn:
+    if kind == ADDED or kind == WITHDRAWN and ahead.number.get(cells["name"]) in ahead.withdrawn:
         return None
     arm, sample = ahead.arm(cells["name"]), None
     if kind == WITHDRAWN:
@@ -275,9 +259,8 @@ def _replayed(state: State, ahead: State, made: dict[int, Event], row: Happening
     place = ahead.row(arm, cells["item"], None)
     waits = state.ask_answered_by(arm, None, row=place)
     if not undone and (arm, place) in state.cells:
-        if kind in RESULTS and not np.array_equal(
-            np.atleast_1d(state.cells[arm, place]), np.broadcast_to(np.float64(sample), task.D), equal_nan=True
-        ):
+        known, new = np.atleast_1d(state.cells[arm, place]), np.broadcast_to(np.float64(sample), task.D)
+        if kind in RESULTS and not np.array_equal(known, new, equal_nan=True):
             raise ValueError(already(state, arm, place, state.cells[arm, place]))
         return None
     if kind == ASKED:
@@ -304,11 +287,11 @@ def _whole(row: Happening, column: str) -> int | None:
 def last_read(state: State, table: str | Path) -> list[Event]:
     """The results of the table of this name that was recorded last, without those that were undone."""
     blocks = [[one for one in block if one.number not in state.undone] for block in _tables(state)]
-    tables = {block[0].text: block for block in blocks if block}
-    if read_from(table) not in tables:
+    tables, text = {block[0].text: block for block in blocks if block}, read_from(table)
+    if text not in tables:
         names = ", ".join(str(text).removeprefix("from ") for text in tables) or "none"
         raise ValueError(f"no results were recorded from a table {Path(table).name!r:.200}; there are: {names}")
-    return tables[read_from(table)]
+    return tables[text]
 
 
 def _tables(state: State) -> list[list[Event]]:

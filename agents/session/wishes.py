@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from bandit_envs.kernels import flag
+from bandit_envs.kernels import choice, flag
 
-from .design import block, count, people, wells
+from .design import count, people, wells
 
 MOST_LETTERS = 200
 
@@ -32,7 +32,7 @@ WISHES: dict[str, Callable[[str, Any], Any]] = {
     "controls": wells,  # wells that an arm has of each plate
     "raters": people,  # who may ask
     "repeats": count,  # how often a person may measure an arm
-    "blocks": block,  # of what kind the blocks are in which all arms are measured
+    "blocks": lambda name, value: choice(name, value, ("plate", "day", "rater")),  # in which all arms are measured
     "blind": flag,  # whether questions have codes
 }
 

@@ -70,15 +70,17 @@ def seen(session: Any) -> dict[str, Any]:
 
 
 def rows(place: Path) -> dict[str, Any]:
-    """What a store holds, but for times, and states that nobody keeps any more, which count as writes."""
+    """What a store holds, but for times, and what is not kept any more: states, and a second count of writes."""
     with contextlib.closing(sqlite3.connect(place)) as connection:
 
         def found(query: str) -> Any:
             return connection.execute(query).fetchall()
 
         return {
-            "tables": found("select type, name, sql from sqlite_master order by name"),
-            "facts": found("select id, facts, events, writes - counted from session"),
+            "tables": found(
+                "select name, sql from sqlite_master where name not in ('session', 'snapshot') order by name"
+            ),
+            "facts": found("select id, facts, events from session"),
             "events": found("select number, kind, arm, value, vector, about, who, text from event order by number"),
             "times": [len(at) for (at,) in found("select at from event")],
             "next": found("select * from sqlite_sequence"),

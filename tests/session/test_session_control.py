@@ -199,7 +199,7 @@ def test_the_command_line_decides(
 ) -> None:
     from agents.cli import main
 
-    monkeypatch.setattr("agents.cli.session.forecast", lambda *_, **how: "")  # it takes longest of all
+    monkeypatch.setattr("agents.cli.session_words.forecast", lambda *_, **how: "")  # it takes longest of all
     path = tmp_path / "counts.csv"
     path.write_text("day,variant,n,successes\n1,A,8500,254\n1,B,8510,341\n1,C,8483,258\n", encoding="utf-8")
     assert main(["ab-test", str(path), "--control", "A", "--expected", "0.03", "0.037"]) == 0
