@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 import agents
-from agents.session.guesses import Guess, Prior, Seen, range_of
-from agents.session.rehearsal import CompilesError, Outcome, _played, course_of, rehearse
+from agents.session.course import Statistics
+from agents.session.guesses import Guess, Prior, range_of
+from agents.session.rehearsal import CompilesError, Outcome, _played, rehearse, studies_of
 from bandit_envs import Task
 from bandit_envs.instances import Instance, Resampled
 
@@ -65,9 +66,9 @@ def test_a_session_goes_on_as_its_rehearsal_does() -> None:
         session = agents.Session(agent, {**FACTS, "arms": ["a", "b", "c"]}, store=":memory:", public_seed=1)
         session.tell_all([(arm, value) for arm in "abc" for value in (30.0, 55.0, 70.0)])
         values = [20.0, 45.0, 80.0]
-        (study,) = session._look(course_of).studies
+        (study,) = session._look(studies_of)
         source: Any = Instance(Resampled([[value] for value in values], (-20, 130)))
-        found = _played(study, source, episodes=2, seed=0, at=None, late={}, seconds=60.0, bar=None)
+        found = _played(study, source, episodes=2)
         count = 0
         while not session.done:
             (arm,) = session.ask()
@@ -81,11 +82,12 @@ def test_a_session_goes_on_as_its_rehearsal_does() -> None:
 
 
 def believed(facts: Any, n: Any, mean: Any, squares: Any, which: Any, episodes: int = 400) -> tuple[Any, Any]:
-    task: Task = course_of(facts, "evidence").studies[0].task
-    seen = Seen(*(np.array(x, np.float64).reshape(len(n), -1) for x in (n, mean, squares)))
-    seen = Seen(seen.n[:, 0], seen.mean, seen.squares)
+    task: Task = studies_of(facts, "evidence")[0].task
+    pulls, y, squares = (np.array(x).reshape(len(n), -1) for x in (n, mean, squares))
+    seen = Statistics.of(task, len(n))._replace(pulls=pulls[:, 0], mean=y, variance=squares / pulls)
     prior = Prior(task, Guess.of(task, {}), seen, np.array(which))
-    return prior._both(np.random.default_rng(0).random((episodes, 4 + task.K)), 0)
+    means, noise = prior.both(np.random.default_rng(0), episodes, 0)
+    return prior.low + prior.width * means, prior.width * noise
 
 
 @pytest.mark.parametrize(
@@ -123,10 +125,10 @@ def test_noise_follows_from_a_pilot() -> None:
 @pytest.mark.parametrize("means", [[0.03, 0.2, 0.5], [0.5, 0.8, 0.99]])
 @pytest.mark.parametrize("noise", [0.02, 0.1, 0.3])
 def test_simulated_results_have_the_means_and_noise_that_were_drawn(means: list[float], noise: float) -> None:
-    task = course_of({"problem": "BestArm", "arms": 3, "delta": 0.1, "range": (0, 1)}, "evidence").studies[0].task
+    task = studies_of({"problem": "BestArm", "arms": 3, "delta": 0.1, "range": (0, 1)}, "evidence")[0].task
     m, prior = np.array(means)[None, :, None], Prior(task, Guess(0.5, 0.5, noise))
     sd = np.sqrt(np.minimum(noise**2, 0.9 * m * (1 - m)))
-    table = prior._table(m, sd)[0]
+    table = prior.table(m, sd)[0]
     middles, widths = (table[:, 1:] + table[:, :-1]) / 2, np.diff(table, axis=1)
     np.testing.assert_allclose(middles.mean(axis=1), means, rtol=1e-6)
     spread = np.sqrt((middles**2 + widths**2 / 12).mean(axis=1) - middles.mean(axis=1) ** 2)
@@ -287,7 +289,7 @@ def test_where_nothing_may_be_compiled_nothing_is() -> None:
     refusing = rehearsal._Refusing()
     with pytest.raises(CompilesError):
         refusing.begins("kernel")
-    assert range_of(course_of(FACTS, "evidence").studies[0].task) == (-20, 130)
+    assert range_of(studies_of(FACTS, "evidence")[0].task) == (-20, 130)
 
 
 def test_a_figure(tmp_path: Path) -> None:
