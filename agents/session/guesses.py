@@ -1,8 +1,9 @@
 """What is believed of the arms of a study: a sampler of arms for rehearsals.
 
-Of each episode the noise is drawn, and where the arms lie, then each arm's mean, the more towards the others the fewer
-results it has. A guess fixes noise and place; results of three arms, or repeated ones, put what they leave open there.
-Results of a range have beta distributions of these means and this noise, those of 0 and 1 are Bernoulli, others normal.
+Of each episode the noise is drawn, and where the arms lie, from what results leave open; else a guess has both. Then
+each arm's mean is drawn, the nearer to the others the fewer results it has; by the guess where hardly any arm has some.
+Results of 0 and 1 are Bernoulli, those without a range normal. Others are m + w (U^k - m), U uniform and k = 1 / m - 1,
+or mirrored; some more are at the ends of the range where w = 1 is too quiet.
 
 symbols     n results of an arm, y their mean, s2 the variance of the noise (of a range: its part of p (1 - p))
 model       y ~ N(mean, s2 / n), mean ~ N(m, 1 / c), flat in m and log s2, c^-1/2 half Cauchy (Gelman 2006); of a range
@@ -12,7 +13,7 @@ model       y ~ N(mean, s2 / n), mean ~ N(m, 1 / c), flat in m and log s2, c^-1/
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from .course import Statistics
 
 Floats = NDArray[np.float64]
 FEWEST = 3  # arms with results, from which on these say where the others lie
-LEVELS, QUANTILES, STEP = 65, 129, 1.1  # beta distributions in a table: means, quantiles, factor between variances
+QUANTILES = 129  # of a distribution
 NOISE, REACH = 0.1, 2.0  # of the width of a range, where nothing is said of the noise; spread of the arms, in noises
 SPREADS = np.geomspace(0.02, 50.0, 60)  # tried for c^-1/2
 CENTRES, WEIGHTS = np.meshgrid(np.linspace(0.005, 0.995, 100), 1.0 / np.linspace(0.002, 0.998, 48) - 1.0)  # of a range
@@ -79,21 +80,19 @@ class Prior(Sampler):
     """Fresh arms in each episode, drawn from a guess and from results so far.
 
     Args:
-        task: of the study, with K arms of D dimensions. guess: of what results do not say.
+        task: of the study, with K arms of D dimensions. guess: counts where fewer than three arms have results.
         seen: results of J arms; None: none. which: (K,), which of them each arm of the study is, -1: none.
     """
 
     name = "prior"
 
     def __init__(self, task: Task, guess: Guess, seen: Statistics | None = None, which: Any = None) -> None:
-        self.K, self.D, self.special = task.K, task.D, require("scipy.special", "forecasts", "session")
+        self.task, self.guess, self.K, self.D = task, guess, task.K, task.D
         self.support, self.binary = range_of(task), task.distribution == "bernoulli"
-        low, high = self.support or (0.0, 1.0)  # the units of all that follows
-        self.low, self.width, self.task = low, high - low, task
-        self.ends = (-np.inf, np.inf) if self.support is None else (0.0, 1.0)  # of means
-        self.centre, self.spread = (guess.centre - low) / self.width, guess.spread / self.width
-        self.guess, self.which = guess, np.full(task.K, -1) if which is None else which
+        low, high = self.support or (0.0, 1.0)  # all is reckoned with as parts of a range
+        self.low, self.width, self.special = low, high - low, require("scipy.special", "forecasts", "session")
         seen = Statistics.of(task, 1) if seen is None else seen.with_one_more()  # the last one has no results
+        self.which = np.full(task.K, -1) if which is None else which
         self.n, self.mean = seen.scored.astype(np.float64), (seen.mean - low) / self.width
         self.squares = seen.variance * self.n[:, None] / self.width**2
         shape = (self.K, self.D) if self.D > 1 else (self.K,)
@@ -112,9 +111,7 @@ class Prior(Sampler):
         E, mark = int(episode.max()) + 1, key[:, 0].tobytes()
         if mark != self._key or len(self._drawn[0]) < E:  # fewer episodes are the first of more
             rng = np.random.default_rng(key[:, 0])
-            means, noise = (
-                np.stack(x, axis=-1) for x in zip(*(self.both(rng, E, d) for d in range(self.D)), strict=True)
-            )
+            means, noise = np.moveaxis([self.both(rng, E, d) for d in range(self.D)], 0, -1)
             self._key, table = mark, self.low + self.width * self.table(means, noise)
             self._drawn = self.low + self.width * (means[..., 0] if self.D == 1 else means), table
         return self._drawn[0][episode], self._drawn[1][episode]
@@ -125,24 +122,28 @@ class Prior(Sampler):
         return self.width * float(np.sqrt(squares / spare)) if spare and squares > 0 else self.guess.noise
 
     def both(self, rng: np.random.Generator, E: int, d: int) -> tuple[Floats, Floats]:
-        """Means and standard deviations of the results (E, K) of a dimension, in the unit of the range."""
+        """Means and standard deviations of the results (E, K) of a dimension, as parts of the range."""
         s2, n = self._variances(rng, E, d), self.n[self.which]
         m, c = self._place(rng, E, d, float(np.median(s2)))
         weight = c[:, None] + n / s2[:, None]
         centre = ((c * m)[:, None] + n * self.mean[self.which, d] / s2[:, None]) / weight
-        bare = (n == 0) & self.guess.uniform & ((self.n > 0).sum() < FEWEST)  # arms that lie between the guess' ends
-        low, high = (
-            np.where(bare, np.clip(self.centre + x * self.spread, *self.ends), self.ends[x > 0]) for x in (-1, 1)
-        )
         if self.support is None:
-            below = (self.special.ndtr((end - centre) * np.sqrt(weight)) for end in (low, high))
-            means = centre + self.special.ndtri(rng.uniform(*below)) / np.sqrt(weight)
+            means = rng.normal(centre, weight**-0.5)
         else:
-            a, b = np.maximum(centre * weight, LEAST), np.maximum((1.0 - centre) * weight, LEAST)
-            below = (self.special.betainc(a, b, end) for end in (low, high))
-            means = np.clip(self.special.betaincinv(a, b, rng.uniform(*below)), EDGE, 1.0 - EDGE)
+            means = rng.beta(np.maximum(centre * weight, LEAST), np.maximum((1.0 - centre) * weight, LEAST))
+        if (self.n > 0).sum() < FEWEST:
+            means = np.where(n > 0, means, (self._guessed(rng, means.shape) - self.low) / self.width)
+        means = means if self.support is None else np.clip(means, EDGE, 1.0 - EDGE)
         own = ALIKE * s2[:, None] * self._most(means) + self.squares[self.which, d]
         return means, np.sqrt(own / (ALIKE + np.maximum(n - 1, 0)))
+
+    def _guessed(self, rng: np.random.Generator, shape: Any) -> Any:
+        """Means by the guess alone."""
+        centre, spread, _, uniform = astuple(self.guess)
+        ends = self.special.ndtr((np.array(self.support or (-np.inf, np.inf)) - centre) / spread)
+        return centre + spread * (
+            rng.uniform(-1, 1, shape) if uniform else self.special.ndtri(rng.uniform(*ends, shape))
+        )
 
     def _most(self, means: Any) -> Any:
         """The largest variance of results with these means; 1 without a range."""
@@ -151,31 +152,29 @@ class Prior(Sampler):
     def _variances(self, rng: np.random.Generator, E: int, d: int) -> Floats:
         """Of the noise, (E,): s2."""
         there = self.n > 1
-        n, squares, spare = self.n[there], self.squares[there, d], self.n[there] - 1
+        n, squares, base = self.n[there], self.squares[there, d], self.n[there] - 1
         if self.binary:
             return np.ones(E)
-        if not squares.sum() > 0:
-            s2 = np.full(E, (self.guess.noise / self.width) ** 2 / self._most(np.clip(self.centre, EDGE, 1.0 - EDGE)))
-        else:  # (n - 1) p (1 - p) of the true means, without bias
-            base = spare if self.support is None else spare * self._most(self.mean[there, d]) + squares / n
-            ratio, freedom = squares.sum() / base.sum(), spare.sum()
+        if squares.sum() > 0:
+            freedom = base.sum()
+            if self.support is not None:  # (n - 1) p (1 - p) of the true means, without bias
+                base = base * self._most(self.mean[there, d]) + squares / n
+            ratio = squares.sum() / base.sum()
             if (others := base.sum() - base).min() > 0:  # what is left without one arm says how sure it is
                 without = (squares.sum() - squares) / others
                 freedom = min(freedom, 2.0 * ratio**2 / max((len(n) - 1) * without.var(), 1e-300))
             s2 = ratio * max(freedom, 1.0) / rng.chisquare(max(freedom, 1.0), E)
+        else:
+            centre = np.clip((self.guess.centre - self.low) / self.width, EDGE, 1.0 - EDGE)
+            s2 = np.full(E, (self.guess.noise / self.width) ** 2 / self._most(centre))
         return s2 if self.support is None else np.minimum(s2, MOST_NOISE)
 
     def _place(self, rng: np.random.Generator, E: int, d: int, s2: float) -> tuple[Floats, Floats]:
         """Where arms lie, (E,) each: m and c."""
         n, y = self.n[self.n > 0] / s2, self.mean[self.n > 0, d]
         if len(n) < FEWEST:
-            m, c = self.centre, (1e-3 if self.guess.uniform else 1.0) / self.spread**2
-            if self.support is not None:  # the beta distribution that is next to the guess
-                reach = np.inf if self.guess.uniform else 6.0 * self.spread
-                x = np.linspace(*np.clip([m - reach, m + reach], 0.0, 1.0), 999)
-                weights = np.exp(-0.5 * c * (x - m) ** 2 * (not self.guess.uniform))
-                m = np.average(x, weights=weights)
-                c = m * (1.0 - m) / max(np.average((x - m) ** 2, weights=weights), LEAST**3) - 1.0
+            spread2 = self.guess.spread**2 / (3.0 if self.guess.uniform else 1.0)
+            m, c = (self.guess.centre, 1.0 / spread2) if self.support is None else (0.5, 2.0)
             return np.full(E, m), np.full(E, c)
         if self.support is None:
             tau2 = (np.sqrt(np.maximum(y.var(ddof=1), (1.0 / n).mean())) * SPREADS) ** 2
@@ -198,24 +197,16 @@ class Prior(Sampler):
             return means
         if self.support is None:
             return np.concatenate([means, noise], axis=-1)
-        levels = np.rint(np.log(np.minimum(noise**2 / self._most(means), MOST_NOISE)) / np.log(STEP))
-        table = np.empty((*means.shape, QUANTILES))
-        for level in np.unique(levels):
-            quantiles, of = self._betas(max(STEP**-level, 1.0 / MOST_NOISE) - 1.0)
-            rows = levels == level
-            i = np.clip(np.searchsorted(of, means[rows], "right") - 1, 0, LEVELS - 2)
-            share = ((means[rows] - of[i]) / (of[i + 1] - of[i]))[:, None]
-            table[rows] = (1.0 - share) * quantiles[i] + share * quantiles[i + 1]
-        return np.clip(np.swapaxes(table, -1, -2).reshape(*means.shape[:2], -1), 0.0, 1.0)
-
-    def _betas(self, c: float) -> tuple[Floats, Floats]:
-        """Quantiles (LEVELS, QUANTILES) of beta distributions whose parameters sum to c, and their means."""
-        m = np.sin(np.linspace(0.0, np.pi / 2, LEVELS))[1:-1, None] ** 2
-        u = np.linspace(0.0, 1.0, QUANTILES)
-        u[[0, -1]] = 0.2 * u[1], 1.0 - 0.2 * u[1]  # pieces between quantiles are uniform: tails are cut
-        inner = np.maximum.accumulate(self.special.betaincinv(m * c, (1.0 - m) * c, u), axis=1)  # but for rounding
-        quantiles = np.pad(np.pad(inner, ((1, 0), (0, 0))), ((0, 1), (0, 0)), constant_values=1.0)
-        return quantiles, ((quantiles[:, 1:] + quantiles[:, :-1]) / 2).mean(axis=1)
+        a, most = np.minimum(means, 1.0 - means)[..., None], self._most(means)
+        s2 = np.minimum(noise**2 / most, MOST_NOISE)[..., None]
+        power = (1.0 - a) / (2.0 - a)  # of u^((1 - a) / a), which has the mean a: its variance, as a part of a (1 - a)
+        ends = np.maximum(s2 - power, 0.0) / (1.0 - power)  # the share of 0 and 1 among results
+        u = np.clip((np.linspace(0.0, 1.0, QUANTILES) - ends * (1.0 - a)) / (1.0 - ends), 0.0, 1.0)
+        table = a + np.sqrt(np.minimum(s2 / power, 1.0)) * (u ** ((1.0 - a) / a) - a)
+        mean = ((table[..., 1:] + table[..., :-1]) / 2).mean(axis=-1, keepdims=True)
+        table = np.where(mean > a, table * a / mean, 1.0 - (1.0 - table) * (1.0 - a) / (1.0 - mean))
+        table = np.where(means[..., None] > 0.5, 1.0 - table[..., ::-1], table)
+        return np.swapaxes(table, -1, -2).reshape(*means.shape[:2], -1)
 
 
 def range_of(task: Task) -> tuple[float, float] | None:

@@ -35,7 +35,6 @@ from .guesses import Guess, Prior
 from .log import Log
 from .setup import Setup, suggested
 from .tables import history_table
-from .wishes import wishes_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -123,10 +122,10 @@ class Outcome(NamedTuple):
     def curve(self) -> tuple[NDArray[np.int64], Floats, Floats]:
         """Numbers of measurements, the share that has ended by then, and its standard error (Kaplan & Meier 1958)."""
         at, counts = np.unique(self.pulls[self.ended], return_counts=True)
-        risk = np.array([(self.pulls >= pulls).sum() for pulls in at], np.float64)
-        left = np.cumprod(1.0 - counts / risk)
-        error = left * np.sqrt(np.cumsum(counts / (risk * np.maximum(risk - counts, 0.5))))
-        return at, np.asarray(1.0 - left, np.float64), np.asarray(error, np.float64)
+        risk = len(self.pulls) - np.searchsorted(np.sort(self.pulls), at)
+        left: Floats = np.cumprod(1.0 - counts / risk)
+        error: Floats = left * np.sqrt(np.cumsum(counts / (risk * np.maximum(risk - counts, 0.5))))
+        return at, 1.0 - left, error
 
     def quantile(self, level: float) -> float:
         """Measurements by which this share has ended; inf: more than were made."""
@@ -265,53 +264,52 @@ def rehearse(
         UserWarning: where nothing is known but the facts, so that the prior is a guess. Of a design, which is not
             played: which arm may be on which plate, and who may measure it.
     """
-    is_session, wishes = hasattr(facts, "forecast"), wishes_of(facts) if isinstance(facts, Mapping) else {}
-    if batch is None:
-        wells = facts.wishes if is_session else wishes
-        batch = max(wells.get("plate", 1) - sum(controls_of(wells).values()), 1)
-    if is_session:
+    if hasattr(facts, "forecast"):
         how = {"episodes": episodes, "seed": seed, "at": at, "hours": hours, "seconds": seconds, "compiles": compiles}
         how |= {"batch": batch, "workers": workers, "prior": prior, "progress": progress}
         return facts.forecast(agents, **how)  # type: ignore[no-any-return]
-    batch, workers = integer("batch", batch, 1, 10**6), integer("workers", workers, 1, 10**4)
-    hours = None if hours is None else number("hours", hours, 0)
+    ready = isinstance(facts, list) and facts and isinstance(facts[0], Study)  # those of a session
+    studies: list[Study] = facts if ready else studies_of(facts, agents)
+    first, task, wishes = studies[0], studies[0].task, studies[0].setup.wishes
+    wells = max(wishes.get("plate", 1) - sum(controls_of(wishes).values()), 1)
+    batch, workers = (
+        integer("batch", wells if batch is None else batch, 1, 10**6),
+        integer("workers", workers, 1, 10**4),
+    )
+    hours, at = (
+        None if hours is None else number("hours", hours, 0),
+        None if at is None else integer("at", at, 1, 10**9),
+    )
     seconds, episodes = number("seconds", seconds, 0, above=True), integer("episodes", episodes, 2, 10**6)
     late = {"batch": batch, "delay": workers - 1} if max(batch, workers) > 1 else {}
-    at = None if at is None else integer("at", at, 1, 10**9)
     played = functools.partial(_played, seed=root_number(seed), at=at, late=late)
-    ready = isinstance(facts, list) and facts and isinstance(facts[0], Study)  # those of a session
-    studies: Any = facts if ready else studies_of(facts, agents)
-    task = studies[0].task
     if at is not None and task.cost is not None:
         raise ValueError(f"at= counts measurements, and with cost a budget is money: leave at={at} out")
     if task.items:
-        what = "blocks" if task.distribution == BLOCKS else "items"
-        text = f"a study with {what} cannot be rehearsed: what it takes depends on how alike results of one"
-        raise ValueError(f"{text} {what[:-1]} are, of which no prior speaks")
-    source, believed = _believed(studies[0], prior)
-    if {"per_plate", "raters", "repeats"} & set(wishes):
+        one = "block" if task.distribution == BLOCKS else "item"
+        text = f"a study with {one}s cannot be rehearsed: what it takes depends on how alike results of one {one} are"
+        raise ValueError(f"{text}, of which no prior speaks")
+    source, believed = _believed(first, prior)
+    if isinstance(facts, Mapping) and {"per_plate", "raters", "repeats"} & set(wishes):
         text = "rehearsals ask for any arm at any time: per_plate, raters and repeats may take more"
         warnings.warn(text, UserWarning, stacklevel=2)
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(compilation_noted(compiles and shown(progress)))
-        stack.enter_context(reported_in_lines(progress))
-        bar = stack.enter_context(contextlib.closing(Progress(episodes * len(studies), 0, False, progress)))
-        stack.enter_context(contextlib.nullcontext() if compiles else _Refusing())
+    bar = Progress(episodes * len(studies), 0, False, progress)
+    quiet = contextlib.nullcontext() if compiles else _Refusing()
+    with compilation_noted(compiles and shown(progress)), reported_in_lines(progress), contextlib.closing(bar), quiet:
         every: dict[str, Any] = {"episodes": episodes, "seconds": seconds, "bar": bar if bar.show else None}
         outcomes = {study.label: played(study, source, **every) for study in studies}
-        spent = 0 if studies[0].seen is None else studies[0].seen.spent
+        spent = 0 if first.seen is None else first.seen.spent
         found = Rehearsal(outcomes, believed, "", spent, batch, workers, hours)
         if advise and not spent and isinstance(facts, Mapping) and task.delta is not None:
             tried = functools.partial(played, episodes=max(episodes // 4, FEWEST), seconds=seconds / 10)
-            found = replace(found, advice=_advice(facts, studies[0].label, found, source, tried))
+            found = replace(found, advice=_advice(facts, first.label, found, source, tried))
     return found
 
 
 def studies_of(facts: object, agents: object = None) -> list[Study]:
-    """The studies of facts, or of the state of a session, one for each agent, each of which ends."""
+    """The studies of facts, or of the state of a session, one for each agent, all of which end."""
     state = facts if isinstance(facts, State) else None
-    several = isinstance(agents, Sequence) and not isinstance(agents, str)
-    given: Any = agents if several else [agents]
+    given: Any = agents if isinstance(agents, Sequence) and not isinstance(agents, str) else [agents]
     if state is None and agents in (None, []):
         task = Setup.of("uniform", facts, None, 0).task
         given = dict.fromkeys([suggested(task), "uniform" if task.delta is None else f"uniform{CERTIFIED}"])
@@ -393,12 +391,11 @@ def _pilot(prior: Any, setup: Setup) -> tuple[list[str], Statistics]:
 
 def _played(
     study: Study,
-    source: Prior,
-    *,
+    source: Any,
     episodes: int,
     seed: int = 0,
     at: int | None = None,
-    late: Mapping[str, int] = {},
+    late: Any = (),
     seconds: float = 60.0,
     bar: Progress | None = None,
 ) -> Outcome:
@@ -414,7 +411,7 @@ def _played(
     if bar is not None:
         bar.label = label
     while True:
-        how = {**task.parameters, **late, "budget": task.budget, "delta": task.delta, "cost": task.cost}
+        how = {**task.parameters, **dict(late), "budget": task.budget, "delta": task.delta, "cost": task.cost}
         how["max_pulls"] = cap
         envs: Any = _Resumed(episodes, problem=task.problem, **made, **how)
         envs.seen = seen if resumes else None

@@ -157,7 +157,7 @@ def played(agent: str, facts: Any, arms: Any, seed: int, session: Any) -> tuple[
         (one,) = studies_of(facts, agent)
     else:
         (one,) = session._look(studies_of)
-    out = _played(one, Instance(arms), episodes=2, seed=seed, seconds=20.0)  # type: ignore[arg-type]
+    out = _played(one, Instance(arms), episodes=2, seed=seed, seconds=20.0)
     return int(out.pulls[0]), bool(out.ended[0])
 
 
