@@ -67,7 +67,7 @@ class _Refusing(CompileTime):
 class _Clock(Watch):
     """Ends a run so many seconds after its first look: what is compiled before does not count."""
 
-    def __init__(self, bar: Progress | None, seconds: float) -> None:
+    def __init__(self, seconds: float = 60.0, bar: Progress | None = None) -> None:
         super().__init__(bar)
         self.seconds, self.until = seconds, math.inf
 
@@ -83,8 +83,8 @@ class _Resumed(PureExplorationVectorEnv):
 
     seen: Statistics | None = None
 
-    def _begin(self, rows: NDArray[Any], seeds: Sequence[int | None] | None = None, numbers: Any = None) -> None:
-        super()._begin(rows, seeds, numbers)
+    def _begin(self, rows: NDArray[Any], *how: Any) -> None:
+        super()._begin(rows, *how)
         if self.seen is not None:
             sim, seen = self._sim.arrays, self.seen
             for name in ("pulls", "excess", "total", "mean", "variance", *(["moments"] if sim.moments.size else [])):
@@ -220,7 +220,7 @@ class Rehearsal:
         return figure
 
     def __str__(self) -> str:
-        return "\n".join([f"{self.sentence()}; believed: {self.believed}", *([self.advice] if self.advice else [])])
+        return "\n".join(filter(None, [f"{self.sentence()}; believed: {self.believed}", self.advice]))
 
 
 def rehearse(
@@ -253,7 +253,7 @@ def rehearse(
         episodes: how often the study is played, for each agent. seed: of what is drawn.
         at: a number of measurements after which answers are scored; None: at the end.
         hours: that a measurement takes or, with `batch`, a batch.
-        seconds: after so many the rehearsals of an agent are cut. They are also cut at 20 medians.
+        seconds: after which, or after 20 medians, the rehearsals of an agent are cut.
         advise: look for what would save measurements, by further rehearsals.
         progress: as for `evaluate`. compiles: False: a `CompilesError` where a kernel is in no cache.
 
@@ -272,17 +272,11 @@ def rehearse(
     studies: list[Study] = facts if ready else studies_of(facts, agents)
     first, task, wishes = studies[0], studies[0].task, studies[0].setup.wishes
     wells = max(wishes.get("plate", 1) - sum(controls_of(wishes).values()), 1)
-    batch, workers = (
-        integer("batch", wells if batch is None else batch, 1, 10**6),
-        integer("workers", workers, 1, 10**4),
-    )
-    hours, at = (
-        None if hours is None else number("hours", hours, 0),
-        None if at is None else integer("at", at, 1, 10**9),
-    )
+    batch = integer("batch", wells if batch is None else batch, 1, 10**6)
+    workers, hours = integer("workers", workers, 1, 10**4), None if hours is None else number("hours", hours, 0)
     seconds, episodes = number("seconds", seconds, 0, above=True), integer("episodes", episodes, 2, 10**6)
-    late = {"batch": batch, "delay": workers - 1} if max(batch, workers) > 1 else {}
-    played = functools.partial(_played, seed=root_number(seed), at=at, late=late)
+    at, late = None if at is None else integer("at", at, 1, 10**9), {"batch": batch, "delay": workers - 1}
+    played = functools.partial(_played, seed=root_number(seed), at=at, late=late if max(batch, workers) > 1 else {})
     if at is not None and task.cost is not None:
         raise ValueError(f"at= counts measurements, and with cost a budget is money: leave at={at} out")
     if task.items:
@@ -296,13 +290,14 @@ def rehearse(
     bar = Progress(episodes * len(studies), 0, False, progress)
     quiet = contextlib.nullcontext() if compiles else _Refusing()
     with compilation_noted(compiles and shown(progress)), reported_in_lines(progress), contextlib.closing(bar), quiet:
-        every: dict[str, Any] = {"episodes": episodes, "seconds": seconds, "bar": bar if bar.show else None}
-        outcomes = {study.label: played(study, source, **every) for study in studies}
+        watched = bar if bar.show else None
+        outcomes = {study.label: played(study, source, episodes, _Clock(seconds, watched)) for study in studies}
         spent = 0 if first.seen is None else first.seen.spent
         found = Rehearsal(outcomes, believed, "", spent, batch, workers, hours)
         if advise and not spent and isinstance(facts, Mapping) and task.delta is not None:
-            tried = functools.partial(played, episodes=max(episodes // 4, FEWEST), seconds=seconds / 10)
-            found = replace(found, advice=_advice(facts, first.label, found, source, tried))
+            few = max(episodes // 4, FEWEST)
+            advice = _advice(facts, found, source, lambda *one: played(*one, few, _Clock(seconds / 10)))
+            found = replace(found, advice=advice)
     return found
 
 
@@ -390,14 +385,7 @@ def _pilot(prior: Any, setup: Setup) -> tuple[list[str], Statistics]:
 
 
 def _played(
-    study: Study,
-    source: Any,
-    episodes: int,
-    seed: int = 0,
-    at: int | None = None,
-    late: Any = (),
-    seconds: float = 60.0,
-    bar: Progress | None = None,
+    study: Study, source: Any, episodes: int, clock: _Clock, seed: int = 0, at: int | None = None, late: Any = ()
 ) -> Outcome:
     """Rehearsals of a study on arms of this source, cut at a number of pulls that grows until most have ended."""
     label, agent, task, seen, *_ = study
@@ -405,14 +393,14 @@ def _played(
     most = before + MOST * task.K
     limit = min(task.payable or most, task.max_pulls or most)
     resumes = bool(getattr(agent, "resumes", True)) and task.observation != "history"
-    cap, clock, forms = min(limit, FIRST * task.K + TIMES * before), _Clock(bar, seconds), forms_of(agent)
+    cap, forms = min(limit, FIRST * task.K + TIMES * before), forms_of(agent)
     made = {"instance": source, "shuffle_arms": False, "autoreset_mode": "Disabled", "copy": False, **forms._asdict()}
     settled = None if at is None else [at, 2 * most], False, math.nan, None, False
-    if bar is not None:
-        bar.label = label
+    if clock.bar is not None:
+        clock.bar.label = label
     while True:
-        how = {**task.parameters, **dict(late), "budget": task.budget, "delta": task.delta, "cost": task.cost}
-        how["max_pulls"] = cap
+        ends = {"budget": task.budget, "delta": task.delta, "max_pulls": cap, "cost": task.cost}
+        how: dict[str, Any] = {**task.parameters, **dict(late), **ends}
         envs: Any = _Resumed(episodes, problem=task.problem, **made, **how)
         envs.seen = seen if resumes else None
         plan = Plan(label, agent, forms, task.problem, how, episodes, envs.task, *settled)
@@ -435,15 +423,12 @@ def _played(
         cap = min(TIMES * cap, limit)
 
 
-def _advice(
-    facts: Mapping[str, Any], label: str, found: Rehearsal, source: Prior, tried: Callable[[Study, Prior], Outcome]
-) -> str:
+def _advice(facts: Mapping[str, Any], found: Rehearsal, source: Prior, tried: Callable[..., Outcome]) -> str:
     """What would save measurements, and how many, in a sentence; by rehearsals of the same arms."""
-    middle, task, noise = found.outcomes[label].quantile(0.5), source.task, source.noise()
-    ideas = [(one.quantile(0.5), f"the agent {other}") for other, one in found.outcomes.items() if other != label]
+    (label, middle), *others = ((label, one.quantile(0.5)) for label, one in found.outcomes.items())
+    ideas, task, noise = [(pulls, f"the agent {other}") for other, pulls in others], source.task, source.noise()
     changes: dict[str, float] = {"delta": min(2.0 * (task.delta or 0.0), 0.5)}
-    known = np.maximum(source.n - 1, 0).sum()
-    ranged = facts.get("range") is not None and facts.get("sigma") is None
+    ranged, known = facts.get("range") is not None and facts.get("sigma") is None, np.maximum(source.n - 1, 0).sum()
     if ranged and not 0 < known < SURE and WIDER * noise < 0.5 * task.sigma:
         changes["sigma"] = WIDER * noise
     for name in {"tolerance", "epsilon"} & set(task.parameters):

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from agents.session.rehearsal import _played, rehearse, studies_of
+from agents.session.rehearsal import _Clock, _played, rehearse, studies_of
 from agents.session.session import Session
 from bandit_envs.instances import Bernoulli, Categorical, Gaussian, Instance, Resampled
 from bandit_envs.instances import captions as contest
@@ -157,7 +157,7 @@ def played(agent: str, facts: Any, arms: Any, seed: int, session: Any) -> tuple[
         (one,) = studies_of(facts, agent)
     else:
         (one,) = session._look(studies_of)
-    out = _played(one, Instance(arms), episodes=2, seed=seed, seconds=20.0)
+    out = _played(one, Instance(arms), 2, _Clock(20.0), seed)
     return int(out.pulls[0]), bool(out.ended[0])
 
 

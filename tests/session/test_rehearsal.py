@@ -15,7 +15,7 @@ import pytest
 import agents
 from agents.session.course import Statistics
 from agents.session.guesses import Guess, Prior, range_of
-from agents.session.rehearsal import CompilesError, Outcome, _played, rehearse, studies_of
+from agents.session.rehearsal import CompilesError, Outcome, _Clock, _played, rehearse, studies_of
 from bandit_envs import Task
 from bandit_envs.instances import Instance, Resampled
 
@@ -68,7 +68,7 @@ def test_a_session_goes_on_as_its_rehearsal_does() -> None:
         values = [20.0, 45.0, 80.0]
         (study,) = session._look(studies_of)
         source: Any = Instance(Resampled([[value] for value in values], (-20, 130)))
-        found = _played(study, source, episodes=2)
+        found = _played(study, source, 2, _Clock())
         count = 0
         while not session.done:
             (arm,) = session.ask()
