@@ -13,7 +13,7 @@ model       y ~ N(mean, s2 / n), mean ~ N(m, 1 / c), flat in m and log s2, c^-1/
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -111,7 +111,8 @@ class Prior(Sampler):
         E, mark = int(episode.max()) + 1, key[:, 0].tobytes()
         if mark != self._key or len(self._drawn[0]) < E:  # fewer episodes are the first of more
             rng = np.random.default_rng(key[:, 0])
-            means, noise = np.moveaxis([self.both(rng, E, d) for d in range(self.D)], 0, -1)
+            drawn: Any = [self.both(rng, E, d) for d in range(self.D)]
+            means, noise = np.moveaxis(drawn, 0, -1)
             self._key, table = mark, self.low + self.width * self.table(means, noise)
             self._drawn = self.low + self.width * (means[..., 0] if self.D == 1 else means), table
         return self._drawn[0][episode], self._drawn[1][episode]
@@ -137,19 +138,18 @@ class Prior(Sampler):
         own = ALIKE * s2[:, None] * self._most(means) + self.squares[self.which, d]
         return means, np.sqrt(own / (ALIKE + np.maximum(n - 1, 0)))
 
-    def _guessed(self, rng: np.random.Generator, shape: Any) -> Any:
+    def _guessed(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
         """Means by the guess alone."""
-        centre, spread, _, uniform = astuple(self.guess)
-        ends = self.special.ndtr((np.array(self.support or (-np.inf, np.inf)) - centre) / spread)
-        return centre + spread * (
-            rng.uniform(-1, 1, shape) if uniform else self.special.ndtri(rng.uniform(*ends, shape))
-        )
+        guess = self.guess
+        low, high = self.special.ndtr((np.array(self.support or (-np.inf, np.inf)) - guess.centre) / guess.spread)
+        u = rng.uniform(-1.0, 1.0, shape) if guess.uniform else self.special.ndtri(rng.uniform(low, high, shape))
+        return guess.centre + guess.spread * u
 
     def _most(self, means: Any) -> Any:
         """The largest variance of results with these means; 1 without a range."""
         return np.ones_like(means) if self.support is None else means * (1.0 - means)
 
-    def _variances(self, rng: np.random.Generator, E: int, d: int) -> Floats:
+    def _variances(self, rng: np.random.Generator, E: int, d: int) -> Any:
         """Of the noise, (E,): s2."""
         there = self.n > 1
         n, squares, base = self.n[there], self.squares[there, d], self.n[there] - 1
@@ -169,13 +169,12 @@ class Prior(Sampler):
             s2 = np.full(E, (self.guess.noise / self.width) ** 2 / self._most(centre))
         return s2 if self.support is None else np.minimum(s2, MOST_NOISE)
 
-    def _place(self, rng: np.random.Generator, E: int, d: int, s2: float) -> tuple[Floats, Floats]:
+    def _place(self, rng: np.random.Generator, E: int, d: int, s2: float) -> Any:
         """Where arms lie, (E,) each: m and c."""
         n, y = self.n[self.n > 0] / s2, self.mean[self.n > 0, d]
         if len(n) < FEWEST:
             spread2 = self.guess.spread**2 / (3.0 if self.guess.uniform else 1.0)
-            m, c = (self.guess.centre, 1.0 / spread2) if self.support is None else (0.5, 2.0)
-            return np.full(E, m), np.full(E, c)
+            return np.full((E, 2), (self.guess.centre, 1.0 / spread2) if self.support is None else (0.5, 2.0)).T
         if self.support is None:
             tau2 = (np.sqrt(np.maximum(y.var(ddof=1), (1.0 / n).mean())) * SPREADS) ** 2
             w = 1.0 / (tau2[:, None] + 1.0 / n)
@@ -191,7 +190,7 @@ class Prior(Sampler):
         at = rng.choice(len(log), E, p=self.special.softmax(log))
         return rng.normal(m[at], sd[at]), c[at]
 
-    def table(self, means: Floats, noise: Floats) -> Floats:
+    def table(self, means: Floats, noise: Floats) -> Any:
         """Kernel parameters (E, K, P) of means and noise (E, K, D), in the unit of the range."""
         if self.binary:
             return means

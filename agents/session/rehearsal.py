@@ -123,8 +123,8 @@ class Outcome(NamedTuple):
         """Numbers of measurements, the share that has ended by then, and its standard error (Kaplan & Meier 1958)."""
         at, counts = np.unique(self.pulls[self.ended], return_counts=True)
         risk = len(self.pulls) - np.searchsorted(np.sort(self.pulls), at)
-        left: Floats = np.cumprod(1.0 - counts / risk)
-        error: Floats = left * np.sqrt(np.cumsum(counts / (risk * np.maximum(risk - counts, 0.5))))
+        left: Any = np.cumprod(1.0 - counts / risk)
+        error = left * np.sqrt(np.cumsum(counts / (risk * np.maximum(risk - counts, 0.5))))
         return at, 1.0 - left, error
 
     def quantile(self, level: float) -> float:
@@ -265,7 +265,14 @@ def rehearse(
             played: which arm may be on which plate, and who may measure it.
     """
     if hasattr(facts, "forecast"):
-        how = {"episodes": episodes, "seed": seed, "at": at, "hours": hours, "seconds": seconds, "compiles": compiles}
+        how: dict[str, Any] = {
+            "episodes": episodes,
+            "seed": seed,
+            "at": at,
+            "hours": hours,
+            "seconds": seconds,
+            "compiles": compiles,
+        }
         how |= {"batch": batch, "workers": workers, "prior": prior, "progress": progress}
         return facts.forecast(agents, **how)  # type: ignore[no-any-return]
     ready = isinstance(facts, list) and facts and isinstance(facts[0], Study)  # those of a session
@@ -296,7 +303,7 @@ def rehearse(
         found = Rehearsal(outcomes, believed, "", spent, batch, workers, hours)
         if advise and not spent and isinstance(facts, Mapping) and task.delta is not None:
             few = max(episodes // 4, FEWEST)
-            advice = _advice(facts, found, source, lambda *one: played(*one, few, _Clock(seconds / 10)))
+            advice = _advice(facts, found, source, lambda study, arms: played(study, arms, few, _Clock(seconds / 10)))
             found = replace(found, advice=advice)
     return found
 
@@ -322,7 +329,7 @@ def studies_of(facts: object, agents: object = None) -> list[Study]:
         if not stops and task.budget is None and task.max_pulls is None:
             raise ValueError(f'{label} may never stop by itself: give a budget, or a delta and "{label}{CERTIFIED}"')
         names = [now.names[arm] for arm in now.active]
-        studies.append(Study(label, agent, task, state and state.seen, now.setup, names))
+        studies.append(Study(label, agent, task, None if state is None else state.seen, now.setup, names))
     return studies
 
 
@@ -416,7 +423,7 @@ def _played(
         money = (envs._sim.money - paid) * (task.cost is not None)
         found = Outcome(total - before, ended, by_itself, *scores, money, ~ended & clock.over)
         if before and not resumes:  # rounds begin again: what ends sooner than now has not happened
-            found = Outcome(*(x[total > before] for x in found))
+            found = Outcome._make(x[total > before] for x in found)
         enough = not len(found.pulls) or found.ended.mean() >= ENOUGH or cap - before >= BEYOND * found.quantile(0.5)
         if enough or cap >= limit or clock.over:
             return found

@@ -24,6 +24,7 @@ pytest.importorskip("sqlalchemy")
 GUESS = {"low": 10.0, "high": 90.0, "noise": 8.0}
 FACTS: dict[str, Any] = {"problem": "Threshold", "threshold": 50.0, "tolerance": 5.0, "arms": 6, "range": (-20, 130)}
 FACTS |= {"delta": 0.05}
+PAIRED = {"problem": "BestArm", "threshold": None, "tolerance": None}
 
 
 def totals(facts: Any, agent: Any = "evidence", **how: Any) -> list[int]:
@@ -273,11 +274,13 @@ def test_advice_names_what_saves_most() -> None:
         ({}, {"workers": 1.5}, "workers must be"),
         ({}, {"episodes": 1}, "episodes must be"),
         ({}, {"hours": -1}, "hours must be"),
-        ({"items": 30, "tolerance": 0.0}, {}, "items"),
+        ({"items": 30, "tolerance": 0.0}, {}, "with items cannot be rehearsed: .* results of one item are"),
+        (PAIRED | {"blocks": "day"}, {}, "with blocks cannot be rehearsed: .* results of one block are"),
+        ({}, {"prior": {"0": []}}, "the prior has no results"),
     ],
 )
 def test_bad_input_is_named(change: dict[str, Any], how: dict[str, Any], said: str) -> None:
-    agent = "paired-elimination" if "items" in change else "evidence"
+    agent = "paired-elimination" if {"items", "blocks"} & set(change) else "evidence"
     with pytest.raises(ValueError, match=said):
         rehearse({**FACTS, **change}, agent, **({"prior": GUESS} | how))
 
@@ -306,6 +309,25 @@ def test_a_lower_value_that_is_better_is_a_higher_one_mirrored() -> None:
     mirrored = {arm: [-value for value in values] for arm, values in pilot.items()}
     assert totals(facts, prior=pilot) == totals(turned, prior=mirrored)
     assert totals(facts, prior=GUESS) == totals(turned, prior={"low": -90.0, "high": -10.0, "noise": 8.0})
+
+
+def test_rates_of_which_lower_ones_are_better_are_mirrored_at_a_half() -> None:
+    """On [0, 1] a value y is reckoned with as 1 - y; a guess and results are in the user's own terms."""
+    pilot, low = {"a": [0, 0, 1, 0], "b": [1, 0, 1, 1], "c": [0, 1, 1, 0]}, {"low": 0.1, "high": 0.3}
+    facts = {"problem": "BestArm", "epsilon": 0.2, "binary": True, "delta": 0.1, "arms": list(pilot)}
+    turned, mirrored = facts | {"minimize": True}, {arm: [1 - x for x in values] for arm, values in pilot.items()}
+    assert totals(facts, prior=pilot) == totals(turned, prior=mirrored)
+    assert rehearse(turned, "evidence", prior=low, episodes=20, advise=False).believed == "means from 0.1 to 0.3"
+    one, other = totals(turned, prior=low, episodes=200), totals(facts, prior={"low": 0.7, "high": 0.9}, episodes=200)
+    np.testing.assert_allclose(np.median(one), np.median(other), rtol=0.1)
+
+
+def test_a_session_with_plates_is_forecast_by_the_plate() -> None:
+    """Of a plate of 12 with a control, 11 at a time, as of its facts."""
+    facts = {**FACTS, "arms": ["a", "b", "c"], "plate": 12, "controls": {"a": 1}}
+    session = agents.Session("evidence", facts, store=":memory:")
+    session.tell_all([(arm, value) for arm in "abc" for value in (30.0, 55.0, 70.0)])
+    assert session.forecast(episodes=20).batch == rehearse(facts, "evidence", prior=GUESS, episodes=20).batch == 11
 
 
 # --- on the command line and on the page ------------------------------------------------------------------------------
