@@ -17,22 +17,24 @@ from numpy.typing import NDArray
 
 from bandit_envs import PureExplorationVectorEnv, Task, measurements
 from bandit_envs.instances import Count
-from bandit_envs.kernels import WATCHERS, integer, number, root_number
+from bandit_envs.kernels import integer, number, root_number
+from bandit_envs.problems import BLOCKS
 
+from ..core.compile_time import CompileTime
 from ..core.forms import forms_of
 from ..core.optional import pandas
 from ..evaluation.execution import StoppedError, Watch
 from ..evaluation.lockstep import Lockstep
 from ..evaluation.plan import Plan
-from ..evaluation.plots import COLOURS, LINES, save
+from ..evaluation.plots import save, style
 from ..evaluation.progress import Progress, compilation_noted, reported_in_lines, shown
 from .course import Part, Statistics
 from .design import controls_of
 from .fold import State, count_of, fold, sample_of
-from .guesses import Guess, Prior, Seen, range_of
+from .guesses import Guess, Prior
 from .log import Log
 from .setup import Setup, suggested
-from .wishes import wishes_of
+from .tables import history_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -55,27 +57,24 @@ class CompilesError(Exception):
     """A kernel is in no cache."""
 
 
-class _Refusing:
-    """A watcher by which nothing is compiled."""
+class _Refusing(CompileTime):
+    """A context in which nothing is compiled."""
 
     def begins(self, name: str) -> None:
         raise CompilesError(name)
-
-    def ends(self) -> None:
-        """Nothing was begun."""
 
 
 class _Clock(Watch):
     """Ends a run so many seconds after its first look: what is compiled before does not count."""
 
-    def __init__(self, bar: Progress | None, seconds: float) -> None:
+    def __init__(self, seconds: float = 60.0, bar: Progress | None = None) -> None:
         super().__init__(bar)
         self.seconds, self.until = seconds, math.inf
 
     def look(self) -> None:
-        if self.until == math.inf:
-            self.until = time.monotonic() + self.seconds
-        self.over = time.monotonic() > self.until
+        now = time.monotonic()
+        self.until = min(self.until, now + self.seconds)
+        self.over = now > self.until
         super().look()
 
 
@@ -84,8 +83,8 @@ class _Resumed(PureExplorationVectorEnv):
 
     seen: Statistics | None = None
 
-    def _begin(self, rows: NDArray[Any], seeds: Sequence[int | None] | None = None, numbers: Any = None) -> None:
-        super()._begin(rows, seeds, numbers)
+    def _begin(self, rows: NDArray[Any], *how: Any) -> None:
+        super()._begin(rows, *how)
         if self.seen is not None:
             sim, seen = self._sim.arrays, self.seen
             for name in ("pulls", "excess", "total", "mean", "variance", *(["moments"] if sim.moments.size else [])):
@@ -95,25 +94,17 @@ class _Resumed(PureExplorationVectorEnv):
 
 
 class Study(NamedTuple):
-    """An agent, the task that it was made for, and what it has seen."""
+    """An agent, the task that it was made for, what it has seen, and the setup and names of the arms."""
 
     label: str
     agent: Any
     task: Task
-    seen: Statistics | None = None
-
-
-class Course(NamedTuple):
-    """The studies of all agents, the names of the arms, and what a session has seen of them, as of a pilot."""
-
-    studies: list[Study]
+    seen: Statistics | None
+    setup: Setup
     names: list[str]
-    seen: tuple[list[str], Statistics] | None
-    sign: float  # -1 where a lower value is better, and all is reckoned mirrored
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What an agent has come to in E rehearsals, arrays (E,).
 
     pulls: further measurements. ended: False where they were cut. by_itself: before the budget. correct, score: of the
@@ -131,10 +122,10 @@ class Outcome:
     def curve(self) -> tuple[NDArray[np.int64], Floats, Floats]:
         """Numbers of measurements, the share that has ended by then, and its standard error (Kaplan & Meier 1958)."""
         at, counts = np.unique(self.pulls[self.ended], return_counts=True)
-        risk = np.array([(self.pulls >= pulls).sum() for pulls in at], np.float64)
-        left = np.cumprod(1.0 - counts / risk)
+        risk = len(self.pulls) - np.searchsorted(np.sort(self.pulls), at)
+        left: Any = np.cumprod(1.0 - counts / risk)
         error = left * np.sqrt(np.cumsum(counts / (risk * np.maximum(risk - counts, 0.5))))
-        return at, np.asarray(1.0 - left, np.float64), np.asarray(error, np.float64)
+        return at, 1.0 - left, error
 
     def quantile(self, level: float) -> float:
         """Measurements by which this share has ended; inf: more than were made."""
@@ -215,21 +206,21 @@ class Rehearsal:
         figure = Figure(figsize=(7.2, 4.2), layout="constrained")
         axes = figure.subplots()
         for i, (label, one) in enumerate(self.outcomes.items()):
-            style: Any = {"color": COLOURS[i % len(COLOURS)]}
             at, share, error = (np.concatenate([[0], x, x[-1:]]) for x in one.curve())
             at[-1] = one.pulls.max() * BESIDE  # so that the last step is seen
-            axes.step(at, share, where="post", linestyle=LINES[i % len(LINES)], label=label, **style)
-            low, high = (np.clip(share + side * error, 0.0, 1.0) for side in (-1.96, 1.96))
-            axes.fill_between(at, low, high, step="post", alpha=0.15, linewidth=0, **style)
-        axes.set(xlabel="more measurements" if self.spent else "measurements", ylabel="share of rehearsals that ended")
-        axes.set_ylim(0, 1)
+            look = style(i) | {"marker": ""}
+            axes.step(at, share, where="post", label=label, **look)
+            low, high = np.clip([share - 1.96 * error, share + 1.96 * error], 0.0, 1.0)
+            axes.fill_between(at, low, high, step="post", alpha=0.15, linewidth=0, color=look["color"])
+        what = "more measurements" if self.spent else "measurements"
+        axes.set(xlabel=what, ylabel="share of rehearsals that ended", ylim=(0, 1))
         axes.legend(frameon=False)
         if path is not None:
             save(figure, path)
         return figure
 
     def __str__(self) -> str:
-        return "\n".join([f"{self.sentence()}; believed: {self.believed}", *([self.advice] if self.advice else [])])
+        return "\n".join(filter(None, [f"{self.sentence()}; believed: {self.believed}", self.advice]))
 
 
 def rehearse(
@@ -262,7 +253,7 @@ def rehearse(
         episodes: how often the study is played, for each agent. seed: of what is drawn.
         at: a number of measurements after which answers are scored; None: at the end.
         hours: that a measurement takes or, with `batch`, a batch.
-        seconds: after so many the rehearsals of an agent are cut. They are also cut at 20 medians.
+        seconds: after which, or after 20 medians, the rehearsals of an agent are cut.
         advise: look for what would save measurements, by further rehearsals.
         progress: as for `evaluate`. compiles: False: a `CompilesError` where a kernel is in no cache.
 
@@ -273,143 +264,90 @@ def rehearse(
         UserWarning: where nothing is known but the facts, so that the prior is a guess. Of a design, which is not
             played: which arm may be on which plate, and who may measure it.
     """
-    is_session = hasattr(facts, "forecast")
-    if batch is None:
-        wishes = facts.wishes if is_session else wishes_of(facts) if isinstance(facts, Mapping) else {}
-        batch = max(wishes.get("plate", 1) - sum(controls_of(wishes).values()), 1)
-    if is_session:
-        more = {"episodes": episodes, "seed": seed, "at": at, "hours": hours, "seconds": seconds, "compiles": compiles}
-        late = {"batch": batch, "workers": workers}
-        return facts.forecast(agents, prior=prior, progress=progress, **more, **late)  # type: ignore[no-any-return]
-    batch, workers = integer("batch", batch, 1, 10**6), integer("workers", workers, 1, 10**4)
-    hours = None if hours is None else number("hours", hours, 0)
+    if hasattr(facts, "forecast"):
+        how: dict[str, Any] = {
+            "episodes": episodes,
+            "seed": seed,
+            "at": at,
+            "hours": hours,
+            "seconds": seconds,
+            "compiles": compiles,
+        }
+        how |= {"batch": batch, "workers": workers, "prior": prior, "progress": progress}
+        return facts.forecast(agents, **how)  # type: ignore[no-any-return]
+    ready = isinstance(facts, list) and facts and isinstance(facts[0], Study)  # those of a session
+    studies: list[Study] = facts if ready else studies_of(facts, agents)
+    first, task, wishes = studies[0], studies[0].task, studies[0].setup.wishes
+    wells = max(wishes.get("plate", 1) - sum(controls_of(wishes).values()), 1)
+    batch = integer("batch", wells if batch is None else batch, 1, 10**6)
+    workers, hours = integer("workers", workers, 1, 10**4), None if hours is None else number("hours", hours, 0)
     seconds, episodes = number("seconds", seconds, 0, above=True), integer("episodes", episodes, 2, 10**6)
-    how: dict[str, Any] = {"seed": root_number(seed), "at": None if at is None else integer("at", at, 1, 10**9)}
-    how["late"] = {"batch": batch, "delay": workers - 1} if max(batch, workers) > 1 else {}
-    studies, names, seen, sign = facts if isinstance(facts, Course) else course_of(facts, agents)
-    task, spent = studies[0].task, 0 if seen is None else seen[1].spent
+    at, late = None if at is None else integer("at", at, 1, 10**9), {"batch": batch, "delay": workers - 1}
+    played = functools.partial(_played, seed=root_number(seed), at=at, late=late if max(batch, workers) > 1 else {})
     if at is not None and task.cost is not None:
         raise ValueError(f"at= counts measurements, and with cost a budget is money: leave at={at} out")
     if task.items:
-        raise ValueError(
-            "a study with items cannot be rehearsed: what it takes depends on how alike results on one item are, "
-            "of which no prior speaks"
-        )
-    if isinstance(prior, Mapping) and not prior:
-        raise ValueError("a prior is a guess, or results of arms, got {}")
-    guessed = isinstance(prior, Mapping) and not any(isinstance(one, (Sequence, np.ndarray)) for one in prior.values())
-    pilot = (seen if spent else None) if guessed or prior is None else _pilot(prior, task, sign)
-    guess = Guess.of(task, _mirrored(prior) if guessed and sign < 0 else prior if guessed else {})  # type: ignore[arg-type]
-    believed = guess.words(task, sign)
-    if pilot is not None:
-        believed = f"what {int(pilot[1].scored.sum())} results of {len(pilot[0])} arms leave open"
-    elif not guessed:
-        text = f"the forecast rests on a guess: {believed}. Give a prior, such as the results of a pilot study"
-        believed = f"{GUESSED}{believed}"
+        one = "block" if task.distribution == BLOCKS else "item"
+        text = f"a study with {one}s cannot be rehearsed: what it takes depends on how alike results of one {one} are"
+        raise ValueError(f"{text}, of which no prior speaks")
+    source, believed = _believed(first, prior)
+    if isinstance(facts, Mapping) and {"per_plate", "raters", "repeats"} & set(wishes):
+        text = "rehearsals ask for any arm at any time: per_plate, raters and repeats may take more"
         warnings.warn(text, UserWarning, stacklevel=2)
-    if isinstance(facts, Mapping) and {"per_plate", "raters", "repeats", "blocks"} & set(wishes_of(facts)):
-        text = "rehearsals ask for any arm at any time: per_plate, raters, repeats and blocks may take more"
-        warnings.warn(text, UserWarning, stacklevel=2)
-    source, refusing = _prior(task, guess, pilot, names), _Refusing()
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(compilation_noted(compiles and shown(progress)))
-        stack.enter_context(reported_in_lines(progress))
-        bar = stack.enter_context(contextlib.closing(Progress(episodes * len(studies), 0, False, progress)))
-        if not compiles:
-            WATCHERS.append(refusing)
-            stack.callback(WATCHERS.remove, refusing)
-        played: Callable[..., Outcome] = functools.partial(_played, **how)
-        every: dict[str, Any] = {"episodes": episodes, "seconds": seconds, "bar": bar if bar.show else None}
-        outcomes = {study.label: played(study, source, **every) for study in studies}
+    bar = Progress(episodes * len(studies), 0, False, progress)
+    quiet = contextlib.nullcontext() if compiles else _Refusing()
+    with compilation_noted(compiles and shown(progress)), reported_in_lines(progress), contextlib.closing(bar), quiet:
+        watched = bar if bar.show else None
+        outcomes = {study.label: played(study, source, episodes, _Clock(seconds, watched)) for study in studies}
+        spent = 0 if first.seen is None else first.seen.spent
         found = Rehearsal(outcomes, believed, "", spent, batch, workers, hours)
         if advise and not spent and isinstance(facts, Mapping) and task.delta is not None:
-            quick: dict[str, Any] = {"episodes": max(episodes // 4, FEWEST), "seconds": seconds / 10, "bar": None}
-            half = None if pilot is not None else lambda fewer: Prior(fewer, guess)
-            tried = functools.partial(played, **quick)
-            found = replace(found, advice=_advice(facts, studies[0].label, found, source, half, tried))
+            few = max(episodes // 4, FEWEST)
+            advice = _advice(facts, found, source, lambda study, arms: played(study, arms, few, _Clock(seconds / 10)))
+            found = replace(found, advice=advice)
     return found
 
 
-def course_of(facts: object, agents: object = None) -> Course:
-    """Of facts, or of the state of a session."""
-    several = isinstance(agents, Sequence) and not isinstance(agents, str)
-    given: Any = agents if several else [] if agents is None else [agents]
-    if isinstance(facts, State):
-        state, run, seen = facts, facts.run, facts.seen
-        if run.over:
-            raise ValueError("the session is over: there is nothing to forecast")
-        names = [state.names[arm] for arm in state.active]
-        studies = [] if given else [_study(state.setup.agent or "the agent", run.agent, run.task, seen)]
-        for one in given:
-            setup = Setup.of(one, state.setup.task, state.setup.names, state.setup.public_seed)
-            agent, task, _ = setup.made_for(state.place, state.statistics.pulls, run.share.ratio)
-            studies.append(_study(setup.agent or str(one), agent, task, seen))
-        return Course(studies, names, (names, seen), -1.0 if state.setup.own else 1.0)
-    if not given:
+def studies_of(facts: object, agents: object = None) -> list[Study]:
+    """The studies of facts, or of the state of a session, one for each agent, all of which end."""
+    state = facts if isinstance(facts, State) else None
+    given: Any = agents if isinstance(agents, Sequence) and not isinstance(agents, str) else [agents]
+    if state is None and agents in (None, []):
         task = Setup.of("uniform", facts, None, 0).task
         given = dict.fromkeys([suggested(task), "uniform" if task.delta is None else f"uniform{CERTIFIED}"])
+    elif state is not None and state.run.over:
+        raise ValueError("the session is over: there is nothing to forecast")
     studies = []
-    for one in given:
-        setup = Setup.of(one, facts, None, 0)
-        run = State(setup).run
-        studies.append(_study(setup.agent or str(one), run.agent, run.task))
-    return Course(studies, setup.names, None, -1.0 if setup.own else 1.0)
+    for one in given or [None]:
+        now = state or State(Setup.of(one, facts, None, 0))
+        label, agent, task = now.setup.agent, now.run.agent, now.run.task
+        if state is not None and one is not None:
+            setup = Setup.of(one, state.setup.task, state.setup.names, state.setup.public_seed)
+            label, (agent, task, _) = setup.agent, setup.made_for(now.place, now.statistics.pulls, now.run.share.ratio)
+        label = label or ("the agent" if one is None else str(one))
+        stops = task.delta is not None and getattr(agent, "stops", False)
+        if not stops and task.budget is None and task.max_pulls is None:
+            raise ValueError(f'{label} may never stop by itself: give a budget, or a delta and "{label}{CERTIFIED}"')
+        names = [now.names[arm] for arm in now.active]
+        studies.append(Study(label, agent, task, None if state is None else state.seen, now.setup, names))
+    return studies
 
 
-def _study(label: str, agent: Any, task: Task, seen: Statistics | None = None) -> Study:
-    """A study, of an agent that ends."""
-    stops = task.delta is not None and getattr(agent, "stops", False)
-    if not stops and task.budget is None and task.max_pulls is None:
-        raise ValueError(f'{label} may never stop by itself: give a budget, or a delta and "{label}{CERTIFIED}"')
-    return Study(label, agent, task, seen)
-
-
-def _pilot(prior: Any, task: Task, sign: float) -> tuple[list[str], Statistics]:
-    """What a pilot has seen of each arm: their names, and statistics."""
-    if isinstance(prior, (str, Path)) and Path(prior).suffix.lower() not in TABLES:
-        if "://" not in str(prior) and not Path(prior).exists():
-            raise FileNotFoundError(f"there is no file {prior}, neither a session nor a table of results")
-        log = Log(prior)
-        with contextlib.closing(log), log.reading() as connection:
-            if (facts := log.facts()) is None:
-                raise FileNotFoundError(f"there is no session {prior}")
-            state = fold(Setup.from_facts(facts), log.events(connection))
-        same = sign == (-1.0 if state.setup.own else 1.0)
-        mean = state.statistics.mean * (1.0 if same else -1.0)
-        return state.names, state.statistics._replace(mean=mean)
-    if hasattr(prior, "history"):  # a session
-        prior = prior.history()
-    if isinstance(prior, Mapping):
-        rows = {str(name): results for name, results in prior.items()}
-    else:
-        table = measurements(prior)
-        rows = {name: [one.several or one.value for one in table.rows if one.arm == name] for name in table.arms}
-    seen = Statistics.of(task, len(rows))
-    for k, (name, results) in enumerate(rows.items()):
-        try:
-            for one in results:
-                if isinstance(one, Count):
-                    seen.add(k, Part.of(count_of(task, one), seen.ends[0], lambda x: sign * x))
-                    continue
-                value = one[0] if task.D == 1 and isinstance(one, tuple) else one
-                seen.add(k, np.atleast_1d(sample_of(task, value if sign > 0 else -value)))
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"the prior, results of the arm {name!r:.80}: {error}") from None
-    return list(rows), seen
-
-
-def _mirrored(prior: Any) -> dict[str, Any]:
-    """A guess of what is better where it is lower."""
-    turned = {"low": "high", "high": "low"}
-    lone = {name: value if name in ("spread", "noise") else -value for name, value in prior.items()}
-    return {turned.get(name, name): value for name, value in lone.items()}
-
-
-def _prior(task: Task, guess: Guess, pilot: tuple[list[str], Statistics] | None, names: Sequence[str]) -> Prior:
-    """The sampler of the arms."""
-    if pilot is None:
-        return Prior(task, guess)
-    known, seen = pilot
+def _believed(study: Study, prior: Any) -> tuple[Prior, str]:
+    """The sampler of the arms of a study, and what is believed of them, in words."""
+    setup, names = study.setup, study.names
+    if isinstance(prior, Mapping) and not prior:
+        raise ValueError("a prior is a guess, or results of arms, got {}")
+    guessed = isinstance(prior, Mapping) and not any(isinstance(one, (Sequence, np.ndarray)) for one in prior.values())
+    own = Guess.of(setup.own_task, prior if guessed else {})
+    guess, words = replace(own, centre=setup.turned(own.centre)), own.words(study.task)
+    known, seen = (names, study.seen) if guessed or prior is None else _pilot(prior, setup)
+    if seen is None or seen.spent == 0 and known is names:
+        if not guessed:
+            text = f"the forecast rests on a guess: {words}. Give a prior, such as the results of a pilot study"
+            words = f"{GUESSED}{words}"
+            warnings.warn(text, UserWarning, stacklevel=3)
+        return Prior(study.task, guess), words
     if not seen.scored.any():
         raise ValueError("the prior has no results")
     if strangers := sorted(set(known) - set(names)):
@@ -417,96 +355,102 @@ def _prior(task: Task, guess: Guess, pilot: tuple[list[str], Statistics] | None,
         if not set(known) & set(names):
             raise ValueError(f"{text}: its arms go by their names, {', '.join(names[:8])}")
         warnings.warn(f"{text}: they say where arms lie, and nothing of a single one", UserWarning, stacklevel=3)
-    n, means = seen.scored.astype(np.float64), seen.mean[seen.scored > 0]
-    low, high = range_of(task) or (-math.inf, math.inf)
-    if means.shape[1] != task.D or not ((low <= means) & (means <= high)).all():
-        raise ValueError(f"results of the prior must be {task.D} numbers from {low:g} to {high:g}, as the facts say")
     which = np.array([known.index(name) if name in known else -1 for name in names])
-    return Prior(task, guess, Seen(n, seen.mean, seen.variance * n[:, None]), which)
+    words = f"what {int(seen.scored.sum())} results of {len(known)} arms leave open"
+    return Prior(study.task, guess, seen, which), words
+
+
+def _pilot(prior: Any, setup: Setup) -> tuple[list[str], Statistics]:
+    """The names of the arms of a pilot, and what it has seen of them."""
+    if isinstance(prior, (str, Path)) and Path(prior).suffix.lower() not in TABLES:
+        if "://" not in str(prior) and not Path(prior).exists():
+            raise FileNotFoundError(f"there is no file {prior}, neither a session nor a table of results")
+        with contextlib.closing(Log(prior)) as log, log.reading() as connection:
+            if (facts := log.facts()) is None:
+                raise FileNotFoundError(f"there is no session {prior}")
+            state = fold(Setup.from_facts(facts), log.events(connection))
+        prior = history_table(state, list(state.events.values()))
+    elif hasattr(prior, "history"):
+        prior = prior.history()
+    if isinstance(prior, Mapping):
+        rows = {str(name): results for name, results in prior.items()}
+    else:
+        table = measurements(prior)
+        rows = {name: [one.several or one.value for one in table.rows if one.arm == name] for name in table.arms}
+    seen, task = Statistics.of(setup.task, len(rows)), setup.own_task
+    for k, (name, results) in enumerate(rows.items()):
+        try:
+            for one in results:
+                if isinstance(one, Count):
+                    seen.add(k, Part.of(count_of(task, one), seen.ends[0], setup.turned))
+                else:
+                    value = sample_of(task, one[0] if isinstance(one, tuple) and len(one) == 1 else one)
+                    seen.add(k, np.atleast_1d(setup.turned(np.array(value))))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"the prior, results of the arm {name!r:.80}: {error}") from None
+    return list(rows), seen
 
 
 def _played(
-    study: Study,
-    source: Prior,
-    *,
-    episodes: int,
-    seed: int,
-    at: int | None,
-    late: Mapping[str, int],
-    seconds: float,
-    bar: Progress | None,
+    study: Study, source: Any, episodes: int, clock: _Clock, seed: int = 0, at: int | None = None, late: Any = ()
 ) -> Outcome:
     """Rehearsals of a study on arms of this source, cut at a number of pulls that grows until most have ended."""
-    _, agent, task, seen = study
-    before = 0 if seen is None else seen.spent
+    label, agent, task, seen, *_ = study
+    before, paid = (0, 0.0) if seen is None else (seen.spent, task.paid(seen.pulls))
     most = before + MOST * task.K
     limit = min(task.payable or most, task.max_pulls or most)
     resumes = bool(getattr(agent, "resumes", True)) and task.observation != "history"
-    cap, clock = min(limit, FIRST * task.K + TIMES * before), _Clock(bar, seconds)
+    cap, forms = min(limit, FIRST * task.K + TIMES * before), forms_of(agent)
+    made = {"instance": source, "shuffle_arms": False, "autoreset_mode": "Disabled", "copy": False, **forms._asdict()}
+    settled = None if at is None else [at, 2 * most], False, math.nan, None, False
+    if clock.bar is not None:
+        clock.bar.label = label
     while True:
-        how = {**task.parameters, **late, "budget": task.budget, "delta": task.delta}
-        how |= {"max_pulls": cap, "cost": task.cost}
-        forms = forms_of(agent)
-        made: dict[str, Any] = {"instance": source, "shuffle_arms": False, "autoreset_mode": "Disabled", "copy": False}
-        envs = _Resumed(episodes, problem=task.problem, **made, **how, **forms._asdict())
+        ends = {"budget": task.budget, "delta": task.delta, "max_pulls": cap, "cost": task.cost}
+        how: dict[str, Any] = {**task.parameters, **dict(late), **ends}
+        envs: Any = _Resumed(episodes, problem=task.problem, **made, **how)
         envs.seen = seen if resumes else None
-        checks = None if at is None else [at, 2 * most]
-        settled = (checks, False, math.nan, None, False)
-        plan = Plan(study.label, agent, forms, task.problem, how, episodes, envs.task, *settled)
+        plan = Plan(label, agent, forms, task.problem, how, episodes, envs.task, *settled)
         step = Lockstep(plan, envs, 0, episodes, seed, episodes, clock)
-        if bar is not None:
-            bar.label = study.label
         with contextlib.closing(envs), contextlib.suppress(StoppedError):
             step.run()
-        columns = {name: x[:, -1].copy() for name, x in step.result.columns.items()}
-        total, ended = columns["total_pulls"], ~columns["truncated"] | (columns["total_pulls"] >= limit)
-        ended &= total > 0
-        total[total == 0] = envs.total_pulls[total == 0]  # those that the clock has cut
-        scores = (step.result.columns[name][:, 0] for name in ("correct", "score"))
-        money = (envs._sim.money - (0 if seen is None else task.paid(seen.pulls))) * (task.cost is not None)
+        columns = step.result.columns
+        last, truncated = columns["total_pulls"][:, -1], columns["truncated"][:, -1]
+        total = np.where(last > 0, last, envs.total_pulls)  # the clock has cut those without
+        ended = (last > 0) & (~truncated | (last >= limit))
         by_itself = ended & (total < limit) & (task.cost is None or task.budget is None)
-        found = Outcome(total - before, ended, by_itself, next(scores), next(scores), money, ~ended & clock.over)
+        scores = columns["correct"][:, 0], columns["score"][:, 0]
+        money = (envs._sim.money - paid) * (task.cost is not None)
+        found = Outcome(total - before, ended, by_itself, *scores, money, ~ended & clock.over)
         if before and not resumes:  # rounds begin again: what ends sooner than now has not happened
-            keep = total > before
-            found = Outcome(*(getattr(found, name)[keep] for name in Outcome.__dataclass_fields__))
+            found = Outcome._make(x[total > before] for x in found)
         enough = not len(found.pulls) or found.ended.mean() >= ENOUGH or cap - before >= BEYOND * found.quantile(0.5)
         if enough or cap >= limit or clock.over:
             return found
         cap = min(TIMES * cap, limit)
 
 
-def _advice(
-    facts: Mapping[str, Any],
-    label: str,
-    found: Rehearsal,
-    source: Prior,
-    fewer: Callable[[Task], Prior] | None,
-    tried: Callable[[Study, Prior], Outcome],
-) -> str:
+def _advice(facts: Mapping[str, Any], found: Rehearsal, source: Prior, tried: Callable[..., Outcome]) -> str:
     """What would save measurements, and how many, in a sentence; by rehearsals of the same arms."""
-    middle, task, noise = found.outcomes[label].quantile(0.5), source.task, source.noise()
-    ideas = [(one.quantile(0.5), f"the agent {other}") for other, one in found.outcomes.items() if other != label]
+    (label, middle), *others = ((label, one.quantile(0.5)) for label, one in found.outcomes.items())
+    ideas, task, noise = [(pulls, f"the agent {other}") for other, pulls in others], source.task, source.noise()
     changes: dict[str, float] = {"delta": min(2.0 * (task.delta or 0.0), 0.5)}
-    known = np.maximum(source.seen.n - 1, 0).sum()
-    ranged = facts.get("range") is not None and facts.get("sigma") is None
+    ranged, known = facts.get("range") is not None and facts.get("sigma") is None, np.maximum(source.n - 1, 0).sum()
     if ranged and not 0 < known < SURE and WIDER * noise < 0.5 * task.sigma:
         changes["sigma"] = WIDER * noise
     for name in {"tolerance", "epsilon"} & set(task.parameters):
         changes[name] = 2.0 * task.parameters[name] or 0.5 * noise
+    changes = {name: float(f"{value:.2g}") for name, value in changes.items()}
+    if not source.n.any() and task.K >= 4:
+        changes["arms"] = task.K // 2
     for name, value in changes.items():
-        value = float(f"{value:.2g}")
-        study = course_of({**facts, name: value}, label).studies[0]
         why = " (if results of one arm surely vary by less)" if name == "sigma" else ""
-        ideas.append((tried(study, source).quantile(0.5), f"{name}={value:g}{why}"))
-    if fewer is not None and task.K >= 4:
-        with contextlib.suppress(ValueError):  # there may be too few for the question
-            study = course_of({**facts, "arms": task.K // 2}, label).studies[0]
-            ideas.append((tried(study, fewer(study.task)).quantile(0.5), f"half the arms, {task.K // 2}"))
-    better = [
-        f"about {_about(pulls)} with {what}"
-        for pulls, what in sorted(ideas)
-        if pulls < math.inf and pulls <= SAVES * middle
-    ]
+        what = f"half the arms, {value}" if name == "arms" else f"{name}={value:g}{why}"
+        with contextlib.suppress(ValueError) if name == "arms" else contextlib.nullcontext():  # too few to be asked for
+            (study,) = studies_of({**facts, name: value}, label)
+            arms = Prior(study.task, source.guess) if name == "arms" else source
+            ideas.append((tried(study, arms).quantile(0.5), what))
+    better = [f"about {_about(n)} with {what}" for n, what in sorted(ideas) if n < math.inf and n <= SAVES * middle]
     return f"what saves measurements: {', '.join(better[:MOST_IDEAS])}" if better else ""
 
 

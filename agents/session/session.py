@@ -27,7 +27,7 @@ from .doubts import about_failures, about_noise, doubts, rounded
 from .fold import FEWEST_ARMS, State, fold, limits_of
 from .log import ADDED, ASKED, FAILED, LARGEST, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event, Log
 from .questions import Ask, Question, Row, placed, refuse_beyond_budget, told
-from .rehearsal import Rehearsal, course_of, rehearse
+from .rehearsal import Rehearsal, rehearse, studies_of
 from .running import Running
 from .setup import Setup, checked_name
 from .statements import contradictions
@@ -627,8 +627,8 @@ class Session:
             key, kept = (state.statistics.spent, *changed, str(agents), episodes, str(how)), self._forecast
             if kept is not None and kept[0] == key and not state.run.over and how.get("prior") is None:
                 return kept[1]
-            course = course_of(state, agents)
-        found = rehearse(course, episodes=episodes, seconds=seconds, **how)
+            studies = studies_of(state, agents)
+        found = rehearse(studies, episodes=episodes, seconds=seconds, **how)
         self._forecast = key, found
         return found
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from agents.session.rehearsal import _played, course_of, rehearse
+from agents.session.rehearsal import _Clock, _played, rehearse, studies_of
 from agents.session.session import Session
 from bandit_envs.instances import Bernoulli, Categorical, Gaussian, Instance, Resampled
 from bandit_envs.instances import captions as contest
@@ -154,11 +154,10 @@ def draws(arms: Any, random: np.random.Generator) -> list[Any]:
 def played(agent: str, facts: Any, arms: Any, seed: int, session: Any) -> tuple[int, bool]:
     """How many measurements it takes in truth, and whether it has ended by then."""
     if session is None:
-        (one,) = course_of(facts, agent).studies
+        (one,) = studies_of(facts, agent)
     else:
-        (one,) = session._look(course_of).studies
-    how: dict[str, Any] = {"episodes": 2, "seed": seed, "at": None, "late": {}, "seconds": 20.0, "bar": None}
-    out = _played(one, Instance(arms), **how)
+        (one,) = session._look(studies_of)
+    out = _played(one, Instance(arms), 2, _Clock(20.0), seed)
     return int(out.pulls[0]), bool(out.ended[0])
 
 

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 import agents
-from agents.session.guesses import Guess, Prior, Seen, range_of
-from agents.session.rehearsal import CompilesError, Outcome, _played, course_of, rehearse
+from agents.session.course import Statistics
+from agents.session.guesses import Guess, Prior, range_of
+from agents.session.rehearsal import CompilesError, Outcome, _Clock, _played, rehearse, studies_of
 from bandit_envs import Task
 from bandit_envs.instances import Instance, Resampled
 
@@ -23,6 +24,7 @@ pytest.importorskip("sqlalchemy")
 GUESS = {"low": 10.0, "high": 90.0, "noise": 8.0}
 FACTS: dict[str, Any] = {"problem": "Threshold", "threshold": 50.0, "tolerance": 5.0, "arms": 6, "range": (-20, 130)}
 FACTS |= {"delta": 0.05}
+PAIRED = {"problem": "BestArm", "threshold": None, "tolerance": None}
 
 
 def totals(facts: Any, agent: Any = "evidence", **how: Any) -> list[int]:
@@ -65,9 +67,9 @@ def test_a_session_goes_on_as_its_rehearsal_does() -> None:
         session = agents.Session(agent, {**FACTS, "arms": ["a", "b", "c"]}, store=":memory:", public_seed=1)
         session.tell_all([(arm, value) for arm in "abc" for value in (30.0, 55.0, 70.0)])
         values = [20.0, 45.0, 80.0]
-        (study,) = session._look(course_of).studies
+        (study,) = session._look(studies_of)
         source: Any = Instance(Resampled([[value] for value in values], (-20, 130)))
-        found = _played(study, source, episodes=2, seed=0, at=None, late={}, seconds=60.0, bar=None)
+        found = _played(study, source, 2, _Clock())
         count = 0
         while not session.done:
             (arm,) = session.ask()
@@ -81,11 +83,12 @@ def test_a_session_goes_on_as_its_rehearsal_does() -> None:
 
 
 def believed(facts: Any, n: Any, mean: Any, squares: Any, which: Any, episodes: int = 400) -> tuple[Any, Any]:
-    task: Task = course_of(facts, "evidence").studies[0].task
-    seen = Seen(*(np.array(x, np.float64).reshape(len(n), -1) for x in (n, mean, squares)))
-    seen = Seen(seen.n[:, 0], seen.mean, seen.squares)
+    task: Task = studies_of(facts, "evidence")[0].task
+    pulls, y, squares = (np.array(x).reshape(len(n), -1) for x in (n, mean, squares))
+    seen = Statistics.of(task, len(n))._replace(pulls=pulls[:, 0], mean=y, variance=squares / pulls)
     prior = Prior(task, Guess.of(task, {}), seen, np.array(which))
-    return prior._both(np.random.default_rng(0).random((episodes, 4 + task.K)), 0)
+    means, noise = prior.both(np.random.default_rng(0), episodes, 0)
+    return prior.low + prior.width * means, prior.width * noise
 
 
 @pytest.mark.parametrize(
@@ -123,10 +126,10 @@ def test_noise_follows_from_a_pilot() -> None:
 @pytest.mark.parametrize("means", [[0.03, 0.2, 0.5], [0.5, 0.8, 0.99]])
 @pytest.mark.parametrize("noise", [0.02, 0.1, 0.3])
 def test_simulated_results_have_the_means_and_noise_that_were_drawn(means: list[float], noise: float) -> None:
-    task = course_of({"problem": "BestArm", "arms": 3, "delta": 0.1, "range": (0, 1)}, "evidence").studies[0].task
+    task = studies_of({"problem": "BestArm", "arms": 3, "delta": 0.1, "range": (0, 1)}, "evidence")[0].task
     m, prior = np.array(means)[None, :, None], Prior(task, Guess(0.5, 0.5, noise))
     sd = np.sqrt(np.minimum(noise**2, 0.9 * m * (1 - m)))
-    table = prior._table(m, sd)[0]
+    table = prior.table(m, sd)[0]
     middles, widths = (table[:, 1:] + table[:, :-1]) / 2, np.diff(table, axis=1)
     np.testing.assert_allclose(middles.mean(axis=1), means, rtol=1e-6)
     spread = np.sqrt((middles**2 + widths**2 / 12).mean(axis=1) - middles.mean(axis=1) ** 2)
@@ -169,7 +172,7 @@ def test_order_and_equal_arms() -> None:
     facts = {"problem": "BestArm", "epsilon": 10.0, "range": (-20, 130), "delta": 0.1, "arms": list(pilot)}
     one, other = (totals({**facts, "arms": arms}, prior=pilot, episodes=300) for arms in (list("abcd"), list("dcba")))
     np.testing.assert_allclose(np.median(one), np.median(other), rtol=0.15)
-    assert len(set(one)) > 100
+    assert len(set(one)) > 85  # 98 to 118, of eight seeds
 
 
 def test_the_same_seed_gives_the_same_numbers() -> None:
@@ -271,11 +274,13 @@ def test_advice_names_what_saves_most() -> None:
         ({}, {"workers": 1.5}, "workers must be"),
         ({}, {"episodes": 1}, "episodes must be"),
         ({}, {"hours": -1}, "hours must be"),
-        ({"items": 30, "tolerance": 0.0}, {}, "items"),
+        ({"items": 30, "tolerance": 0.0}, {}, "with items cannot be rehearsed: .* results of one item are"),
+        (PAIRED | {"blocks": "day"}, {}, "with blocks cannot be rehearsed: .* results of one block are"),
+        ({}, {"prior": {"0": []}}, "the prior has no results"),
     ],
 )
 def test_bad_input_is_named(change: dict[str, Any], how: dict[str, Any], said: str) -> None:
-    agent = "paired-elimination" if "items" in change else "evidence"
+    agent = "paired-elimination" if {"items", "blocks"} & set(change) else "evidence"
     with pytest.raises(ValueError, match=said):
         rehearse({**FACTS, **change}, agent, **({"prior": GUESS} | how))
 
@@ -287,7 +292,7 @@ def test_where_nothing_may_be_compiled_nothing_is() -> None:
     refusing = rehearsal._Refusing()
     with pytest.raises(CompilesError):
         refusing.begins("kernel")
-    assert range_of(course_of(FACTS, "evidence").studies[0].task) == (-20, 130)
+    assert range_of(studies_of(FACTS, "evidence")[0].task) == (-20, 130)
 
 
 def test_a_figure(tmp_path: Path) -> None:
@@ -304,6 +309,25 @@ def test_a_lower_value_that_is_better_is_a_higher_one_mirrored() -> None:
     mirrored = {arm: [-value for value in values] for arm, values in pilot.items()}
     assert totals(facts, prior=pilot) == totals(turned, prior=mirrored)
     assert totals(facts, prior=GUESS) == totals(turned, prior={"low": -90.0, "high": -10.0, "noise": 8.0})
+
+
+def test_rates_of_which_lower_ones_are_better_are_mirrored_at_a_half() -> None:
+    """On [0, 1] a value y is reckoned with as 1 - y; a guess and results are in the user's own terms."""
+    pilot, low = {"a": [0, 0, 1, 0], "b": [1, 0, 1, 1], "c": [0, 1, 1, 0]}, {"low": 0.1, "high": 0.3}
+    facts = {"problem": "BestArm", "epsilon": 0.2, "binary": True, "delta": 0.1, "arms": list(pilot)}
+    turned, mirrored = facts | {"minimize": True}, {arm: [1 - x for x in values] for arm, values in pilot.items()}
+    assert totals(facts, prior=pilot) == totals(turned, prior=mirrored)
+    assert rehearse(turned, "evidence", prior=low, episodes=20, advise=False).believed == "means from 0.1 to 0.3"
+    one, other = totals(turned, prior=low, episodes=200), totals(facts, prior={"low": 0.7, "high": 0.9}, episodes=200)
+    np.testing.assert_allclose(np.median(one), np.median(other), rtol=0.1)
+
+
+def test_a_session_with_plates_is_forecast_by_the_plate() -> None:
+    """Of a plate of 12 with a control, 11 at a time, as of its facts."""
+    facts = {**FACTS, "arms": ["a", "b", "c"], "plate": 12, "controls": {"a": 1}}
+    session = agents.Session("evidence", facts, store=":memory:")
+    session.tell_all([(arm, value) for arm in "abc" for value in (30.0, 55.0, 70.0)])
+    assert session.forecast(episodes=20).batch == rehearse(facts, "evidence", prior=GUESS, episodes=20).batch == 11
 
 
 # --- on the command line and on the page ------------------------------------------------------------------------------
