@@ -178,6 +178,10 @@ def _one_sided(hits: float, misses: float, q: float) -> float:
 
 
 def _joined(evidence: float, one_sided: float) -> float:
-    """The logarithm of the mean of two e-values, `ONE_SIDED` the weight of the second; not below 0."""
-    found = np.logaddexp(math.log(1 - ONE_SIDED) + evidence, math.log(ONE_SIDED) + one_sided)
+    """The logarithm of the mean of two e-values, `ONE_SIDED` the weight of the second; not below 0.
+
+    Evidence of 0 stands for any e-value of 1 at most, so that it counts as none here.
+    """
+    kept = evidence if evidence > 0.0 else -math.inf
+    found = np.logaddexp(math.log(1 - ONE_SIDED) + kept, math.log(ONE_SIDED) + one_sided)
     return max(float(found), 0.0)

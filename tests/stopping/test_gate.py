@@ -87,6 +87,7 @@ def test_the_level_holds_whenever_one_looks(mean: float, wrong: str) -> None:
         q, hits = (0.9, sums[:, n - 1]) if side == 0 else (1 - 0.9, n - sums[:, n - 1])
         one = special.betaln(hits + 1, n - hits + 1) + np.log(special.betainc(n - hits + 1, hits + 1, 1 - q) + 1e-300)
         one -= hits * np.log(q) + (n - hits + 1) * np.log(1 - q)
+        evidence[evidence == 0] = -np.inf  # any e-value of 1 at most
         over |= np.logaddexp(evidence + np.log(0.4), one + np.log(0.6)) >= -np.log(0.05)
     limit = stats.binom.isf(1e-6, 2000, 0.05)
     assert over.sum() <= limit
@@ -138,3 +139,16 @@ def test_problems_that_compare_arms_refuse_one() -> None:
     for name in ("sar", "ppo"):
         with pytest.raises(ValueError, match="needs? 2 (arms )?or more, got 1"):
             agents.make(name, env)
+
+
+@pytest.mark.parametrize("q", [0.1, 0.5, 0.9])
+def test_exactly_with_all_orders_of_few_results(q: float) -> None:
+    """The probability of a "pass" at any of 60 looks where the rate is q, over all 2^60 orders, and of a "fail"."""
+    for verdict, rate in (("pass", q - 1e-9), ("fail", q)):
+        open_, wrong = np.array([1.0]), 0.0  # the probability of each number of successes, while no verdict was given
+        for n in range(1, 61):
+            open_ = np.append(open_ * (1 - rate), 0.0) + np.append(0.0, open_ * rate)
+            over = np.array([agents.gate(n=n, successes=s, at_least=q).verdict == verdict for s in range(n + 1)])
+            wrong += open_[over].sum()
+            open_[over] = 0.0
+        assert 0.0 < wrong <= 0.05
