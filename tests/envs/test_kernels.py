@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import enum
 import pickle
 import subprocess
@@ -346,8 +345,7 @@ def test_a_state_with_other_plans_is_another_state() -> None:
     agent: Any = agents.make("top-two", env)
     observation, _ = env.reset(seed=1)
     arm, state = agent.predict(observation)
-    other = dataclasses.replace(state, now=state.now.copy())
-    object.__setattr__(other, "_made_by", state._made_by)
+    other = copy.deepcopy(state)
     before = state.now.copy()
     observation, *_ = env.step(arm)
     agent.predict(observation, other)

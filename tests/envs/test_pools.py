@@ -174,7 +174,7 @@ test_bad_pools_are_named = table(
         "a dict": (refuse({"a": [0.1, 0.2]}), "pools", "'a'"),
         "a number": (refuse(3), "pools", 3),
         "means alone": (refuse([0.1, 0.2, 0.3]), "pool 0", 0.1),
-        "one arm": (lambda: Pools(TWO, 1), "arms", 1, 2),
+        "no arm": (lambda: Pools(TWO, 0), "arms", 0, 1),
         "too few": (refuse([[0.1, 0.2, 0.3], [0.1, 0.2]]), "pool 1", "arms=3", "K=2"),
         "no probability": (refuse([TWO[0], [0.1, 1.5, 0.2]]), "pool 1", "[0, 1]", 1.5),
         "no number": (refuse([["a", "b", "c"]]), "pool 0", "'a'"),
