@@ -113,8 +113,8 @@ class Prior(Sampler):
             rng = np.random.default_rng(key[:, 0])
             drawn: Any = [self.both(rng, E, d) for d in range(self.D)]
             means, noise = np.moveaxis(drawn, 0, -1)
-            self._key, table = mark, self.low + self.width * self.table(means, noise)
-            self._drawn = self.low + self.width * (means[..., 0] if self.D == 1 else means), table
+            table = np.clip(self.low + self.width * self.table(means, noise), *(self.support or (-np.inf, np.inf)))
+            self._key, self._drawn = mark, (self.low + self.width * (means[..., 0] if self.D == 1 else means), table)
         return self._drawn[0][episode], self._drawn[1][episode]
 
     def noise(self) -> float:

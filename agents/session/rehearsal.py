@@ -99,7 +99,7 @@ class Study(NamedTuple):
     label: str
     agent: Any
     task: Task
-    seen: Statistics | None
+    seen: Statistics
     setup: Setup
     names: list[str]
 
@@ -299,9 +299,8 @@ def rehearse(
     with compilation_noted(compiles and shown(progress)), reported_in_lines(progress), contextlib.closing(bar), quiet:
         watched = bar if bar.show else None
         outcomes = {study.label: played(study, source, episodes, _Clock(seconds, watched)) for study in studies}
-        spent = 0 if first.seen is None else first.seen.spent
-        found = Rehearsal(outcomes, believed, "", spent, batch, workers, hours)
-        if advise and not spent and isinstance(facts, Mapping) and task.delta is not None:
+        found = Rehearsal(outcomes, believed, "", first.seen.spent, batch, workers, hours)
+        if advise and not found.spent and isinstance(facts, Mapping) and task.delta is not None:
             few = max(episodes // 4, FEWEST)
             advice = _advice(facts, found, source, lambda study, arms: played(study, arms, few, _Clock(seconds / 10)))
             found = replace(found, advice=advice)
@@ -329,7 +328,7 @@ def studies_of(facts: object, agents: object = None) -> list[Study]:
         if not stops and task.budget is None and task.max_pulls is None:
             raise ValueError(f'{label} may never stop by itself: give a budget, or a delta and "{label}{CERTIFIED}"')
         names = [now.names[arm] for arm in now.active]
-        studies.append(Study(label, agent, task, None if state is None else state.seen, now.setup, names))
+        studies.append(Study(label, agent, task, now.seen, now.setup, names))
     return studies
 
 
@@ -342,7 +341,7 @@ def _believed(study: Study, prior: Any) -> tuple[Prior, str]:
     own = Guess.of(setup.own_task, prior if guessed else {})
     guess, words = replace(own, centre=setup.turned(own.centre)), own.words(study.task)
     known, seen = (names, study.seen) if guessed or prior is None else _pilot(prior, setup)
-    if seen is None or seen.spent == 0 and known is names:
+    if seen.spent == 0 and known is names:
         if not guessed:
             text = f"the forecast rests on a guess: {words}. Give a prior, such as the results of a pilot study"
             words = f"{GUESSED}{words}"
@@ -396,7 +395,7 @@ def _played(
 ) -> Outcome:
     """Rehearsals of a study on arms of this source, cut at a number of pulls that grows until most have ended."""
     label, agent, task, seen, *_ = study
-    before, paid = (0, 0.0) if seen is None else (seen.spent, task.paid(seen.pulls))
+    before, paid = seen.spent, task.paid(seen.pulls)
     most = before + MOST * task.K
     limit = min(task.payable or most, task.max_pulls or most)
     resumes = bool(getattr(agent, "resumes", True)) and task.observation != "history"
@@ -409,7 +408,7 @@ def _played(
         ends = {"budget": task.budget, "delta": task.delta, "max_pulls": cap, "cost": task.cost}
         how: dict[str, Any] = {**task.parameters, **dict(late), **ends}
         envs: Any = _Resumed(episodes, problem=task.problem, **made, **how)
-        envs.seen = seen if resumes else None
+        envs.seen = seen if before and resumes else None
         plan = Plan(label, agent, forms, task.problem, how, episodes, envs.task, *settled)
         step = Lockstep(plan, envs, 0, episodes, seed, episodes, clock)
         with contextlib.closing(envs), contextlib.suppress(StoppedError):
