@@ -242,12 +242,6 @@ class Rules:
             self.by[event.arm or 0, measured.get(asked) or event.who] += 1
         self.by.update((event.arm or 0, event.who) for event in results if event.about not in state.places)
 
-    @classmethod
-    def of(cls, state: State, who: str | None) -> Rules | None:
-        """Those of a session; None where any arm may be asked for at any time."""
-        limits = {"per_plate", "controls", "raters", "repeats"}
-        return None if limits.isdisjoint(state.setup.wishes) else cls(state, who)
-
     def choices(self, run: Any, pending: Sequence[int]) -> Iterator[int]:
         """The places, among the arms that there are, of the arms to ask for, while results of others are to come."""
         pending = list(pending)
