@@ -222,8 +222,9 @@ class Rules:
         self.plate: int = wishes.get("plate", 0)
         self.most: int = wishes.get("per_plate", LARGEST)
         controls = controls_of(wishes)
-        kept = sorted(((i + 0.5) / many, state.number[name]) for name, many in controls.items() for i in range(many))
-        self.controls = Counter[int](arm for _, arm in kept)
+        numbers: dict[str, int] = state.number
+        kept = sorted(((i + 0.5) / many, numbers[name]) for name, many in controls.items() for i in range(many))
+        self.controls = Counter(arm for _, arm in kept)
         self.kept = {int((i + 0.5) * self.plate / len(kept)): arm for i, (_, arm) in enumerate(kept)}  # by their wells
         self.raters = wishes.get("raters", [])
         self.each = LARGEST if who is None else wishes.get("repeats", 1 if self.raters else LARGEST)
