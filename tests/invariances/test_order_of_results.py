@@ -125,7 +125,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    for module in ("log", "fold", "calling"):
+    for module in ("log", "fold", "running"):
         monkeypatch.setattr(f"agents.session.{module}.datetime", made)
     return made
 
@@ -189,7 +189,7 @@ def test_a_living_worker_keeps_its_questions_however_slow(
             worker.join(300)
 
     monkeypatch.setattr(slow, "note", sign)
-    monkeypatch.setattr("agents.session.calling.time", SimpleNamespace(monotonic=monotonic, sleep=sleep))
+    monkeypatch.setattr("agents.session.running.time", SimpleNamespace(monotonic=monotonic, sleep=sleep))
     worker = threading.Thread(target=slow.run, args=(measure, 2), kwargs={"who": "slow", "take_over": 600})
     worker.start()
     assert started.wait(300)
