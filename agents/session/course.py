@@ -148,7 +148,7 @@ class Statistics(NamedTuple):
     def with_one_more(self) -> Statistics:
         """These, and an arm that has not been pulled."""
         arrays: tuple[Any, ...] = self[:-1]
-        return self._make([*(np.concatenate([x, np.zeros_like(x[:1])]) for x in arrays), self.ends])
+        return Statistics._make([*(np.concatenate([x, np.zeros_like(x[:1])]) for x in arrays), self.ends])
 
     @property
     def corrected(self) -> Any:

@@ -222,8 +222,9 @@ class Rules:
         self.plate: int = wishes.get("plate", 0)
         self.most: int = wishes.get("per_plate", LARGEST)
         controls = controls_of(wishes)
-        kept = sorted(((i + 0.5) / many, state.number[name]) for name, many in controls.items() for i in range(many))
-        self.controls = Counter[int](arm for _, arm in kept)
+        numbers: dict[str, int] = state.number
+        kept = sorted(((i + 0.5) / many, numbers[name]) for name, many in controls.items() for i in range(many))
+        self.controls = Counter(arm for _, arm in kept)
         self.kept = {int((i + 0.5) * self.plate / len(kept)): arm for i, (_, arm) in enumerate(kept)}  # by their wells
         self.raters = wishes.get("raters", [])
         self.each = LARGEST if who is None else wishes.get("repeats", 1 if self.raters else LARGEST)
@@ -241,12 +242,6 @@ class Rules:
             event = state.events[asked]
             self.by[event.arm or 0, measured.get(asked) or event.who] += 1
         self.by.update((event.arm or 0, event.who) for event in results if event.about not in state.places)
-
-    @classmethod
-    def of(cls, state: State, who: str | None) -> Rules | None:
-        """Those of a session; None where any arm may be asked for at any time."""
-        limits = {"per_plate", "controls", "raters", "repeats"}
-        return None if limits.isdisjoint(state.setup.wishes) else cls(state, who)
 
     def choices(self, run: Any, pending: Sequence[int]) -> Iterator[int]:
         """The places, among the arms that there are, of the arms to ask for, while results of others are to come."""

@@ -16,7 +16,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
-from itertools import groupby, takewhile
+from itertools import groupby, islice, takewhile
 from typing import Any
 
 import numpy as np
@@ -355,16 +355,12 @@ class State:
         """The arms to ask a person for next; fewer than `count` where there is nothing more to ask for now."""
         left, paid = self.remaining, self.setup.task.cost  # what can be paid the run looks at
         left = count if left is None or paid else min(count, left - len(self.asks))
-        found = list[int]()
         if left <= 0 or self.run.over or len(self.late) > AHEAD + EACH * len(self.asks):
-            return found
-        pending, rules = [self.place[arm] for arm in self._expected()], Rules.of(self, who)
-        wishes = self.run.wishes(pending) if rules is None else rules.choices(self.run, pending)
-        for arm in wishes:
-            found.append(int(self.active[arm]))
-            if len(found) == left:
-                break
-        return found
+            return []
+        pending = [self.place[arm] for arm in self._expected()]
+        free = {"per_plate", "controls", "raters", "repeats"}.isdisjoint(self.setup.wishes)  # any arm at any time
+        wishes = self.run.wishes(pending) if free else Rules(self, who).choices(self.run, pending)
+        return [int(self.active[arm]) for arm in islice(wishes, left)]
 
     def _expected(self) -> list[int]:
         """The arms of results that do not count yet, one for a count; of a table, up to the first row not asked."""

@@ -125,7 +125,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    for module in ("log", "fold", "calling"):
+    for module in ("log", "fold", "running"):
         monkeypatch.setattr(f"agents.session.{module}.datetime", made)
     return made
 
