@@ -12,6 +12,7 @@ WIDE standard errors of the empirical mean.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,7 +96,8 @@ def drawn_losses(envs: PureExplorationVectorEnv, root: int, episodes: NDArray[np
     """
     numbers, which = np.unique(episodes, return_inverse=True)
     random = np.random.default_rng([root, int(numbers[0])])
-    K, D, source = envs.task.K, envs.task.D, envs.setting.source
+    source: Any = envs.setting.source
+    K, D = envs.task.K, envs.task.D
     shape = len(numbers), DRAWS, K * D
     layers = random.permuted(np.broadcast_to(np.arange(DRAWS)[:, None], shape), axis=1)  # one draw from each layer
     u = (layers + random.random(shape)) / DRAWS
