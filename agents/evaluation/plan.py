@@ -104,13 +104,14 @@ def plans_of(
     found: list[tuple[Plan, PureExplorationVectorEnv]] = []
     name, numbers = ("budget", budgets) if deltas is None else ("delta", deltas)
     owns = [kwargs] if numbers is None else [kwargs | {name: number} for number in numbers]
+    several = budgets is not None and len(budgets) > 1
     with ExitStack() as closing:
         for label, recipe in recipes.items():
             first = len(found)
             for own in reversed(owns):  # the largest budget first: its run may be that of all
                 agent, envs, forms = recipe.paired(functools.partial(make_envs, env_id, 1, kwargs=own), own)
                 closing.callback(envs.close)
-                task, once = envs.task, budgets is not None and own is owns[-1] is not owns[0] and _share_a_run(agent)
+                task, once = envs.task, several and own is owns[-1] and _share_a_run(agent)
                 if deltas is not None:
                     check_delta(label, agent, forms.stop)
                 check_end(label, agent, task)

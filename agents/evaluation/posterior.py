@@ -12,6 +12,7 @@ WIDE standard errors of the empirical mean.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,21 +96,21 @@ def drawn_losses(envs: PureExplorationVectorEnv, root: int, episodes: NDArray[np
     """
     numbers, which = np.unique(episodes, return_inverse=True)
     random = np.random.default_rng([root, int(numbers[0])])
-    K, D, source = envs.task.K, envs.task.D, envs.setting.source
+    source: Any = envs.setting.source
+    K, D = envs.task.K, envs.task.D
     shape = len(numbers), DRAWS, K * D
     layers = random.permuted(np.broadcast_to(np.arange(DRAWS)[:, None], shape), axis=1)  # one draw from each layer
     u = (layers + random.random(shape)) / DRAWS
     low, high = np.array(pieces(source), np.float64).T.copy()
     variance = 0.0 if source.distribution == "bernoulli" else source.spread**2
     lost, seen = np.empty(len(episodes)), envs.means()
-    answers, flat = (
-        envs.problem.plug_in(seen),
-        np.nan_to_num(seen).reshape(len(episodes), -1),
-    )
+    answers = envs.problem.plug_in(seen)
+    mean = np.nan_to_num(seen).reshape(len(episodes), K * D)
     for first in range(0, len(episodes), CHUNK):
         rows = slice(first, first + CHUNK)
-        n, means = np.repeat(envs.pulls[rows].astype(np.float64), D, axis=1), np.empty((len(flat[rows]), *shape[1:]))
-        _draw(n, flat[rows], variance, low, high, u[which[rows]], means)
+        own = u[which[rows]]
+        n, means = np.repeat(envs.pulls[rows].astype(np.float64), D, axis=1), np.empty(own.shape)
+        _draw(n, mean[rows], variance, low, high, own, means)
         repeated = np.repeat(answers[rows][:, None], DRAWS, axis=1)
         shown = means if D == 1 else means.reshape(-1, DRAWS, K, D)
         lost[rows] = 1.0 - envs.problem.score(repeated, shown).mean(1)

@@ -60,7 +60,7 @@ class Run:
             added = [LEVEL] if task.delta is None else [LEVEL, CERTIFIED]
             names += [name for name in added if name not in names]
         types: dict[str, object] = dict.fromkeys(("correct", "truncated", CERTIFIED), np.bool_)
-        types |= {"total_pulls": np.int64} | PROBLEMS.find(task.problem).metric_types
+        types |= {"total_pulls": np.int64, **PROBLEMS.find(task.problem).metric_types}
         columns = {
             name: np.zeros((episodes, C), types.get(name, np.float64)) for name in ("total_pulls", "truncated", *names)
         }

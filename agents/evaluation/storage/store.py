@@ -24,12 +24,12 @@ ENDED = "ended.json"  # after how many blocks a run was precise enough
 
 
 def rows_of(block: Block, runs: Sequence[Run]) -> Sequence[Run]:
-    """What memory holds of a block with rows."""
+    """What is kept of a block with rows, where there is no folder."""
     return runs
 
 
 def moments_of(block: Block, runs: Sequence[Run]) -> Moments:
-    """What memory holds of a block without rows."""
+    """What is kept of a block without rows, where there is no folder."""
     return Moments.of(runs)
 
 
