@@ -13,7 +13,7 @@ from rollouts import FORMS, forgetful
 from scipy import stats
 
 import agents
-from agents.core.coordinates import judge
+from agents.core.coordinates import decide
 from agents.core.index_policy import SCAN
 from agents.registry import AGENTS
 from bandit_envs import Bernoulli, Gaussian, Resampled, Task, Uniform
@@ -159,7 +159,7 @@ def test_judging_an_arm_by_hand() -> None:
     rule = lambda T, D: np.sqrt(T) * np.abs(D)
     x = np.array([[0.5, 0.8], [0.5, 0.8], [4.0, 5.0], [2.0, 0.0], [0.0, 0.0]])
     pulls = np.array([[4, 4], [4, 100], [2, 8], [9, 1], [0, 3]])
-    index, turn = judge(rule, P, pulls, x, -np.inf)
+    index, turn = decide(rule, P, pulls, x, -np.inf)
     # inside, 4 pulls each: 2 * .5 and 2 * .2, the second coordinate; with 100 pulls of it 10 * .2 = 2 > 1, the first
     # outside by (3, 4): T = 25 / (9/2 + 16/8) = 50/13, index 5 sqrt(50/13); gains 9 / (2 * 3) against 16 / (8 * 9)
     # outside by (1, 0): T = 9, index 3, the first coordinate; never pulled: first
