@@ -133,6 +133,8 @@ def register(name: str, target: object) -> None:
         ValueError: for a name that belongs to an agent of this package or of an installed one, and for what is no
             agent.
     """
+    if isinstance(name, str) and name in ALIASES:
+        raise ValueError(f"{name!r} is another name of the agent {ALIASES[name]!r}: choose another one")
     AGENTS.register(name, target)
 
 
