@@ -589,8 +589,8 @@ class Algorithm(Agent, metaclass=_Declared):
         """The struct of a state, for compiled code."""
         settings = self.settings
         if state.bound is None or state.bound[0] is not settings:
-            if state.kept is None and not self._brought:  # of `initial_state`, called by a user
-                state.close()
+            if state.kept is None and not self._brought:  # put together by a user, maybe of arrays of another state
+                state.close(anew=True)
             whole = AlgorithmState(*state.parts)
             if wrong := next(misfits(whole, *self._blank_states, len(whole.now)), ""):  # kernels read it unchecked
                 raise ValueError(f"state must be one that predict of {self.name} has returned, and {wrong}")

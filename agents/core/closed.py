@@ -30,9 +30,9 @@ class ClosedState:
         found: tuple[Any, ...] = self.kept or tuple(getattr(self, name) for name in self.arrays)
         return found
 
-    def close(self) -> None:
-        """Show the arrays for reading alone."""
-        kept = self.parts
+    def close(self, anew: bool = False) -> None:
+        """Show the arrays for reading alone; `anew`: and copy them, as they may be read alone already."""
+        kept = tuple(_mapped(one, lambda x: np.array(x, order="C"), dict) for one in self.parts) if anew else self.parts
         shown = (_mapped(one, _read_alone, MappingProxyType) for one in kept)
         vars(self).update(zip(self.arrays, shown, strict=True), kept=kept)
 
