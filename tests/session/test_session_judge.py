@@ -209,7 +209,7 @@ NAN.loc[4, "b"], INF.loc[4, "b"] = math.nan, math.inf
         ({"judge": JUDGE[:5]}, ("judge", "'a'", "'5'")),
         ({"judge": pd.concat([JUDGE, JUDGE[:1]], ignore_index=True)}, ("item of the judge", "'6'")),
         ({"judge": pd.concat([JUDGE, JUDGE[:1]])}, ("judge", "several scores", "'a'", "'0'")),
-        ({"judge": JUDGE.assign(doc_id=[3, 1, 2, 0, 5, 4])}, ("arm of the judge", "'doc_id'")),
+        ({"judge": JUDGE.assign(doc_id=[3, 1, 2, 0, 5, 4])}, ("the judge", "'doc_id' may number the rows")),
         ({"judge": JUDGE * 10}, ("the unit", "from 0 to 1", "10.0", "'a'", "'0'")),
         ({"judge": JUDGE - 0.25}, ("the unit", "-0.25", "'a'", "'2'")),
         ({"judge": NAN}, ("judge", "'b'", "'4'")),
