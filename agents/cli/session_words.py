@@ -35,7 +35,8 @@ def arms_of(words: tuple[str, ...], option: str = "--arms") -> int | list[str] |
         return int(words[0])
     path = Path(words[0])
     if not path.is_file():
-        text = f"{option} must be a number, two names or more with {'blanks' if option[0] == '-' else 'commas'}"
+        between = "blanks" if option[0] == "-" else "commas"
+        text = f"{option} must be a number (one arm: 1), two names or more with {between}"
         raise ValueError(f"{text} between them, or a file with a name in each line, got {words[0]!r}")
     return [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
 
