@@ -109,8 +109,8 @@ def gate(
     elif isinstance(results, Iterator):
         for x in results:
             seen[one.checked(x)] += 1
-            if (found := one.answer(seen)).verdict != "open":
-                return found
+            if max(one.evidence(*moments_of(seen))) >= one.need:
+                break
     elif isinstance(results, Iterable):
         seen.update(map(one.checked, results))
     else:
@@ -138,33 +138,53 @@ class _Question:
             raise ValueError(f"without range= or sigma= a result is 0 or 1, got {x!r:.80}")
         return number("a result", found, *self.ends)
 
-    def answer(self, seen: Counter[float]) -> Gate:
-        """The verdict on what has been seen, {value: how often}."""
-        values, counts = np.array(sorted(seen)), np.array([seen[x] for x in sorted(seen)], np.float64)
-        n = counts.sum()
-        share = counts / n
-        mean = float(share @ values)
-        off = values - mean
-        variance, *moments = (float(share @ off**power) for power in (2, 3, 4))
-        known: dict[str, Any] = {"sigma": self.sigma} if self.sigma is not None else {"support": self.ends}
-        plain = "gaussian" if self.sigma is not None else "bounded"
-        problem, pulls = Threshold(self.bound), np.array([int(n)])
-        options = {"distribution": "bernoulli"} if self.binary else {"distribution": plain, **known}
-        options |= {"moments": [moments]} if plain == "bounded" and not self.binary else {}
-        inside, outside = problem.arm_evidence(pulls, [mean], variance=[variance], **options)[0].tolist()
-        spread = np.array([variance, *moments]) if plain == "bounded" else np.array([variance])
-        numbers = stopping.common(plain, **known)
-        ((low, high),) = stopping.arm_intervals(numbers, pulls, np.array([mean]), spread, self.delta).tolist()
+    @property
+    def plain(self) -> str:
+        """The distribution of the interval."""
+        return "bounded" if self.sigma is None else "gaussian"
+
+    @property
+    def known(self) -> dict[str, Any]:
+        """What is known of results, as `stopping.common` has it."""
+        return {"support": self.ends} if self.sigma is None else {"sigma": self.sigma}
+
+    @property
+    def need(self) -> float:
+        """The evidence of a verdict."""
+        return -math.log(self.delta)
+
+    def evidence(self, n: int, mean: float, variance: float, *higher: float) -> tuple[float, float]:
+        """That the mean is the number at least, and that it is below."""
+        given = {"distribution": "bernoulli"} if self.binary else {"distribution": self.plain, **self.known}
+        given |= {"moments": [higher]} if given["distribution"] == "bounded" else {}
+        found = Threshold(self.bound).arm_evidence([n], [mean], variance=[variance], **given)
+        inside, outside = found[0].tolist()
         if self.binary and 0.0 < self.bound < 1.0:
             inside = _joined(inside, _one_sided(n * mean, n * (1 - mean), self.bound))
             outside = _joined(outside, _one_sided(n * (1 - mean), n * mean, 1 - self.bound))
-        need = -math.log(self.delta)
-        side = 1 if inside >= need else -1 if outside >= need else 0
+        return inside, outside
+
+    def answer(self, seen: Counter[float]) -> Gate:
+        """The verdict on what has been seen."""
+        n, mean, *spread = moments_of(seen)
+        inside, outside = self.evidence(n, mean, *spread)
+        numbers, of_mean = stopping.common(self.plain, **self.known), np.array([mean])
+        spread = spread if self.sigma is None else spread[:1]
+        ends = stopping.arm_intervals(numbers, np.array([n]), of_mean, np.array(spread), self.delta)
+        (low, high), side = ends[0].tolist(), 1 if inside >= self.need else -1 if outside >= self.need else 0
         low, high = max(low, self.bound) if side > 0 else low, min(high, self.bound) if side < 0 else high
         verdict = ("open", "pass", "fail")[side if self.above else -side]
-        p, p_fail = math.exp(-inside), math.exp(-outside)
-        p, p_fail = (p, p_fail) if self.above else (p_fail, p)
-        return Gate(verdict, p, p_fail, low, high, mean, int(n), self.bound, self.above, self.delta)
+        p, p_fail = (inside, outside) if self.above else (outside, inside)
+        return Gate(verdict, math.exp(-p), math.exp(-p_fail), low, high, mean, n, self.bound, self.above, self.delta)
+
+
+def moments_of(seen: Counter[float]) -> tuple[Any, ...]:
+    """How many results there are, of {value: how often}, their mean, and the second to fourth central moments."""
+    values = np.array(sorted(seen))
+    counts = np.array([seen[x] for x in values.tolist()], np.float64)
+    share = counts / counts.sum()
+    mean = float(share @ values)
+    return seen.total(), mean, *(float(share @ (values - mean) ** power) for power in (2, 3, 4))
 
 
 def _one_sided(hits: float, misses: float, q: float) -> float:
