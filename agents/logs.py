@@ -307,10 +307,10 @@ def _promptfoo(rows: list[dict[str, Any]], item: str | None, value: str | None) 
     for name, row in zip(names, rows, strict=True):
         case, reason = row.get("testCase") or {}, row.get("failureReason")
         of = [case.get("description"), case.get("vars") or row.get("vars"), case.get("assert")]
-        told = of[1] if isinstance(of[1], dict) else {}
-        still = {name: x for name, x in told.items() if not CLOCK.fullmatch(str(x))}
+        given = of[1] if isinstance(of[1], dict) else {}
+        still = {name: x for name, x in given.items() if not CLOCK.fullmatch(str(x))}
         data = _json([of[0], still, of[2]]) if still else None  # a clock or a counter alone tells no items apart
-        if item in (fields := {**told, **case, **row}):
+        if item in (fields := {**given, **case, **row}):
             of, items, data = [fields[item]], str(item), None
         texts = [x if isinstance(x, str) else _json(x) for x in of if x or x == 0]
         failed = reason == 2 or reason is None and row.get("error") and not row.get("gradingResult")  # no wrong answer

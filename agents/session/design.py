@@ -236,7 +236,7 @@ class Rules:
                 self._place(event.arm or 0)
                 self.plates += [[]] if self.wells == 1 else []
                 self.plates[-1].append(event.number)
-        results = [event for event in state.told if event.number not in state.undone]
+        results = state.not_undone
         measured = {event.about: event.who for event in results}
         for asked in state.places:
             event = state.events[asked]

@@ -103,7 +103,7 @@ def about_noise(state: State) -> tuple[str, str] | None:
 
 def about_failures(state: State) -> list[str]:
     """Sentences on the share of each arm that failed: one where it has no score, one where it counts as a score."""
-    results = [event for event in state.told if event.number not in state.undone]
+    results = state.not_undone
     of, found = Counter[int | None](), list[str]()
     for event in results:
         of[event.arm] += event.size

@@ -274,6 +274,11 @@ class State:
         return [event for event in self.events.values() if event.kind in RESULTS]
 
     @property
+    def not_undone(self) -> list[Event]:
+        """The results of `told` that were not undone."""
+        return [event for event in self.told if event.number not in self.undone]
+
+    @property
     def remaining(self) -> int | None:
         """Measurements, or money, that the budget leaves, or measurements of `max_pulls`; None without one."""
         task = self.setup.task

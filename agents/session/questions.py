@@ -1,4 +1,4 @@
-"""Questions, and the results that are told: which question each of them answers."""
+"""Questions, and results: which question each of them answers."""
 
 from __future__ import annotations
 
@@ -63,22 +63,22 @@ def placed(results: Any, tabled: bool) -> list[Row]:
     return [(f"row {i}: " if len(rows) > 1 else "", *row, *(None,) * (3 - len(row))) for i, row in enumerate(rows, 1)]
 
 
-def told(state: State, rows: Iterable[Row], who: str | None, text: str | None) -> list[Event]:
+def events_of(state: State, rows: Iterable[Row], who: str | None, text: str | None) -> list[Event]:
     """The events of results; `text`: of which table. Cells of it that are known with this value are left out."""
-    telling = _Telling(state, who, text)
+    made = _Results(state, who, text)
     for place, *row in rows:
         try:
-            telling.add(place, *row)
+            made.add(place, *row)
         except ValueError as error:
             raise ValueError(f"{place}{error}") from None
-    for one, place in telling.alone.items() if state.in_order and not state.run.over else ():
-        state.refuse_unnamed(one, who, telling.taken, place)
+    for one, place in made.alone.items() if state.in_order and not state.run.over else ():
+        state.refuse_unnamed(one, who, made.taken, place)
     if state.blocks:
-        refuse_parts(state, telling.new)
-    return telling.new
+        refuse_parts(state, made.new)
+    return made.new
 
 
-class _Telling:
+class _Results:
     """The results of one call: their events, the questions that are taken, and the cells of a table.
 
     `alone` has the arms that results name without a question, and where the first of them stands.

@@ -26,7 +26,7 @@ from .design import batch_of, code_of, refuse_code, refuse_stranger
 from .doubts import about_failures, about_noise, doubts, rounded
 from .fold import FEWEST_ARMS, State, fold, limits_of
 from .log import ADDED, ASKED, FAILED, LARGEST, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event, Log
-from .questions import Ask, Question, Row, placed, refuse_beyond_budget, told
+from .questions import Ask, Question, Row, events_of, placed, refuse_beyond_budget
 from .rehearsal import Rehearsal, rehearse, studies_of
 from .running import Running
 from .setup import Setup, checked_name
@@ -301,7 +301,7 @@ class Session:
         who, text, results = _person(who), None if table is None else tables.read_from(table), list[Event]()
 
         def events(state: State) -> list[Event]:
-            new = told(state, rows, who, text)
+            new = events_of(state, rows, who, text)
             results[:] = new
             if history is not None:
                 new, results[:] = tables.replayed(state, history, who)
@@ -648,7 +648,7 @@ class Session:
 
         def undoing(state: State) -> list[Event]:
             if event is None:
-                if not (known := [one for one in state.told if one.number not in state.undone]):
+                if not (known := state.not_undone):
                     raise ValueError("there is no result to undo")
                 return [_undoing(known[-1])]
             number = integer("event", event, 1, LARGEST)
@@ -680,7 +680,7 @@ class Session:
 
         def undoing(state: State) -> list[Event]:
             batch = batch_of(state, number)
-            found = [one for one in state.told if one.number not in state.undone and one.about in batch] * results
+            found = [one for one in state.not_undone if one.about in batch] * results
             found += [state.events[one] for one, now in batch.items() if results or now in state.asks]
             if not found:
                 raise ValueError("no question of this plate, or batch, waits for a result")

@@ -86,7 +86,7 @@ def arms_table(state: State, single: bool = False) -> DataFrame:
     task, seen, arms = state.setup.task, state.statistics, len(state.names)
     claims = statements.claims_of(state)
     ends = _cut(state, statements.intervals(state, single), claims)
-    failed = [one.arm or 0 for one in state.told if one.kind == FAILED and one.number not in state.undone]
+    failed = [one.arm or 0 for one in state.not_undone if one.kind == FAILED]
     columns: dict[str, object] = {"name": list(state.names), "pulls": seen.pulls}
     for d in range(task.D):
         tail = "" if task.D == 1 else f"_{d}"
@@ -169,7 +169,7 @@ def read_from(table: str | Path) -> str:
 
 def refuse_repeated(state: State, table: str, new: Sequence[Event]) -> None:
     """Refuse the new results of a table that begins as an earlier one did, or as the session, but for undone ones."""
-    for before in [[event for event in state.told if event.number not in state.undone], *_tables(state)]:
+    for before in [state.not_undone, *_tables(state)]:
         count = min(len(before), len(new))
         alike = all(one[1:4] == other[1:4] for one, other in zip(before, new, strict=False))  # kind, arm and value
         alike &= sum(event.size for event in new[:count]) >= FEW

@@ -430,15 +430,15 @@ def uneven(table: Measurements, control: str) -> dict[str, str]:
 
     By a chi-squared test at 1e-4 for each, of cells together that have some results of both: an arm with more of them
     on better days, or in better countries, has a better mean. A column that holds no days counts if most results have
-    a cell of several arms, and if the cells do not tell the results.
+    a cell of several arms, and if the results do not follow from the cells.
     """
     arms, by = {name: k for k, name in enumerate(table.arms)}, dict[str, list[str]]()
     for head, cells in table.rest.items() if control in arms else ():
         labels = [DATE.sub(r"\1", str(cell)) if head in table.days else str(cell) for cell in cells]
         places = {label: i for i, label in enumerate(sorted({*labels}))}
         amounts = len(places) > FEW and any("." in one and NUMBER.fullmatch(one) for one in places)
-        told = len({(label, *one[2::2]) for label, one in zip(labels, table.rows, strict=True)}) == len(places)
-        if head not in table.days and (len(places) > MOST or amounts or told):
+        parted = len({(label, *one[2::2]) for label, one in zip(labels, table.rows, strict=True)}) == len(places)
+        if head not in table.days and (len(places) > MOST or amounts or parted):
             continue
         sizes = np.zeros((len(places), len(arms)))
         of = [places[label] for label in labels], [arms[one.arm] for one in table.rows]
