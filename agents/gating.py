@@ -94,14 +94,18 @@ def gate(
         raise ValueError(f"a mean of results from {ends[0]:g} to {ends[1]:g} is never {bound:g}")
     if (results is None) != (successes is not None):
         raise ValueError("give results, or n and successes")
+    tabled = isinstance(results, (str, Path)) or hasattr(results, "columns") or hasattr(results, "__dataframe__")
+    named = {"n": n if successes is None else None, "value": value, **columns}
+    if not tabled and (odd := [f"{name}={given!r:.80}" for name, given in named.items() if given is not None]):
+        raise ValueError(f"columns are of a table, got {', '.join(odd)} beside {type(results).__name__}")
     seen = Counter[float]()
     one = _Question(bound, above, delta, ends, sigma, range is None and sigma is None)
     if successes is not None:
         count = integer("n", n, 1, 10**15)
         ones = integer("successes", successes, 0, count)
         seen.update({1.0: ones, 0.0: count - ones})
-    elif isinstance(results, (str, Path)) or hasattr(results, "columns") or hasattr(results, "__dataframe__"):
-        for x, many in zip(*weighted(results, value, n if isinstance(n, str) else None, **columns), strict=True):
+    elif tabled:
+        for x, many in zip(*weighted(results, value, None if n is None else str(n), **columns), strict=True):
             seen[one.checked(x)] += many
     elif isinstance(results, Mapping):
         for x, many in results.items():

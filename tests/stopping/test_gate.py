@@ -108,6 +108,12 @@ def test_the_level_holds_whenever_one_looks(mean: float, wrong: str) -> None:
         ({"results": {0.0: 1.5}, "at_least": 0.9}, "how often 0.0 came must be an integer"),
         ({"results": pd.DataFrame({"a": [1], "b": [1]}), "at_least": 0.9}, "value may be any of the columns"),
         ({"at_least": 0.9}, "give results, or n and successes"),
+        ({"results": [1, 0], "n": 5, "at_least": 0.9}, "columns are of a table, got n=5 beside list"),
+        (
+            {"results": {1: 5}, "value": "score", "at_least": 0.9},
+            "columns are of a table, got value='score' beside dict",
+        ),
+        ({"results": pd.DataFrame({"value": [1]}), "n": 5, "at_least": 0.9}, "has no column '5'"),
     ],
 )
 def test_bad_input_is_named(how: dict[str, Any], said: str) -> None:
