@@ -46,7 +46,7 @@ class Train(EnvironmentCommand[Options], of="train", without="env_kwargs pulls_p
         env_id, kwargs = environment_id(self.env_id), self.env_kwargs()
         out = Path("results") / self.algorithm if self.out is None else Path(self.out)
         out = out.with_suffix("") if out.suffix in (".safetensors", ".zip") else out
-        model, card = (out.with_name(out.name + suffix) for suffix in (".safetensors", ".json"))
+        model, former, card = (out.with_name(out.name + suffix) for suffix in (".safetensors", ".zip", ".json"))
         given = dict(_assignment(text) for text in self.hyperparameters)
         given |= {} if self.mix is None else {"mix": from_json("mix", self.mix)}
         given |= {"trust": True} if self.trust else {}
@@ -62,7 +62,7 @@ class Train(EnvironmentCommand[Options], of="train", without="env_kwargs pulls_p
             made = evolve_by(env_id, self.steps, **common, **given)[1]
             print(f"{_losses(made)}\n\nwrote {card}")
             return
-        refuse_to_overwrite([model, card], self.force)
+        refuse_to_overwrite([model, former, card], self.force)  # a zip of this name goes
         with noted():
             trained = agents.train(self.algorithm, env_id, steps=self.steps, **common, **given)
             results = trained.card["result"] if "mix" in trained.card else [trained.card["result"]]

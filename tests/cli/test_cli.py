@@ -692,3 +692,12 @@ def test_columns_of_a_long_table_are_named(tmp_path: Path, capsys: pytest.Captur
     out, err = capsys.readouterr()
     assert "2 arms · budget 20" in out
     assert "names in 'method', values in 'score'" in err
+
+
+@pytest.mark.parametrize("suffix", [".zip", ".safetensors", ".json"])
+def test_a_training_overwrites_no_model_of_its_name(suffix: str, tmp_path: Path, capsys: Any) -> None:
+    """A zip, too, which would go."""
+    (there := tmp_path / f"ppo{suffix}").write_text("a model")
+    assert main(["train", "Threshold", "--out", str(tmp_path / "ppo"), "--steps", "100"]) == 2
+    assert f"{there} is there already" in capsys.readouterr().err
+    assert there.read_text() == "a model"
