@@ -97,7 +97,8 @@ def gate(
     tabled = isinstance(results, (str, Path)) or hasattr(results, "columns") or hasattr(results, "__dataframe__")
     named = {"n": n if successes is None else None, "value": value, **columns}
     if not tabled and (odd := [f"{name}={given!r:.80}" for name, given in named.items() if given is not None]):
-        raise ValueError(f"columns are of a table, got {', '.join(odd)} beside {type(results).__name__}")
+        beside = "counts" if results is None else type(results).__name__
+        raise ValueError(f"columns are of a table, got {', '.join(odd)} beside {beside}")
     seen = Counter[float]()
     one = _Question(bound, above, delta, ends, sigma, range is None and sigma is None)
     if successes is not None:

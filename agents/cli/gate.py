@@ -32,11 +32,10 @@ class Gate(Command, of="gate", also="measurements"):
     sheet: str | None = None
 
     def run(self) -> int:
-        given = self.handed("gate")
+        given = self.handed("gate", "measurements")
         if self.results is None and self.n is not None and self.n.isdecimal():
             given["n"] = int(self.n)
-        columns = {name: one for name in ("sep", "decimal", "sheet") if (one := getattr(self, name)) is not None}
         with noted():
-            found = agents.gate(**given | columns)
+            found = agents.gate(**given)
         print(found)
         return EXITS[found.verdict]
