@@ -24,8 +24,8 @@ import subprocess
 import sys
 import time
 import traceback
-import types
 import warnings
+from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -40,11 +40,12 @@ from gymnasium.vector import AutoresetMode
 import bandit_envs
 from bandit_envs import PROBLEMS, Instance, Task
 from bandit_envs.kernels import flag
-from bandit_envs.simulation import MOST_TIMES
 
+from .core import plans
 from .core.agent import Agent
-from .core.algorithm import Algorithm, Times, pull
+from .core.algorithm import Algorithm
 from .core.optional import require
+from .core.plans import pull
 from .evaluation.run import evaluate
 from .registry import make, recipe_of
 
@@ -323,13 +324,9 @@ def _place_of(source: str, agent: Any, observation: Any, state: Any, error: Exce
         parts: Any = type(pull)  # of what compiled code calls
         parts.__call__ = lambda self, *given: self.py_func(*given)
         state = agent.initial_state(observation) if state is None else state
-        batch, n, next_arm = agent.batch(state), len(state.now), agent.form.kernel.function
-        batch = batch._replace(now=state.now.view(np.recarray))
-        names = next_arm.__globals__ | {"plan_of": lambda now: now, "decided": bool}
-        times = (Times(np.empty(n, np.int64), MOST_TIMES),) * agent.bulk
         try:
-            for e in range(n):
-                types.FunctionType(next_arm.__code__, names)(e, agent.shown(observation, n), batch, *times)
+            for e in range(len(state.now)):
+                _decide_in_python(agent, observation, state, e)
         except Exception as found:
             error = found if isinstance(found, IndexError) else error
     ours = tuple(f"{Path(str(one.__file__)).parent}{os.sep}" for one in (sys.modules[__package__], bandit_envs, numba))
@@ -339,6 +336,24 @@ def _place_of(source: str, agent: Any, observation: Any, state: Any, error: Exce
     file = frames[-1].filename if Path(frames[-1].filename).exists() else source
     line = linecache.getline(file, frames[-1].lineno or 0).strip()
     return f"in {frames[-1].name} of {agent.name} an index is beyond the end of its array, `{line}`: {error}"
+
+
+def _decide_in_python(agent: Algorithm, observation: Any, state: Any, e: int) -> None:
+    """Call the rules of an algorithm in an episode whose plan is over, as `plans.decide` does."""
+    batch, seen = agent.batch(state), agent.shown(observation, len(state.now))
+    plan, pulls = state.parts[0].view(np.recarray)[e], seen.pulls[e]
+    if plan.stopped or (plan.size > plan.place and not plan.beginning) or not (pulls >= batch.passes).all():
+        return
+    reads = {name: getattr(seen, name)[e] for name in agent.form.reads}
+    reads |= {name: reads[name][0] for name in ("seed", "remaining") if name in reads}
+    rows = agent.rows_of(type(state)(*state.parts), state.bound[2][0], reads, e)
+    rows[0]["now"] = plan
+    for each in rows:
+        each |= {name: one.reshape(1)[0] for name, one in each.items() if isinstance(one, np.ndarray) and not one.ndim}
+    ep, own = (namedtuple("Row", each)(**each) for each in rows)
+    begins = bool(plan.beginning)
+    with mock.patch.object(plans, "decided", bool):
+        plans.decide_by(agent.form.rules, agent.prepare)(ep, own, begins, batch.passes > 0 or not begins, batch.asked)
 
 
 def check_single_is_batch(case: Case) -> None:

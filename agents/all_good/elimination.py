@@ -19,8 +19,10 @@ from typing import Any
 
 from bandit_envs.kernels import inlined, number, part
 
-from ..core.algorithm import Algorithm, per_arm, per_episode, pull, scratch, setting
+from ..core.algorithm import Algorithm
 from ..core.confidence import delta_of, lil_width, scale_of
+from ..core.declared import per_arm, per_episode, scratch, setting
+from ..core.plans import pull
 
 
 @part

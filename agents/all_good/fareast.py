@@ -32,11 +32,12 @@ from typing import Any
 from bandit_envs.kernels import choice, inlined, jit, number, part
 
 from ..core import trees
-from ..core.algorithm import parts_of, per_arm, per_episode, planned, pull, scratch, setting
 from ..core.confidence import LEAST, MOST, lil_width
+from ..core.declared import parts_of, per_arm, per_episode, scratch, setting
 from ..core.largest import keep_largest, size_of
 from ..core.phases import whole
-from ..core.trees import Forest, put_running, rivals, tree_of
+from ..core.plans import planned, pull
+from ..core.trees import Tree, put_running, rivals
 from ..top_k.median_elimination import elimination_pulls, pulls_per_arm, width_constant
 from .elimination import GoodFilter, activate_all, all_decided, sort_out
 
@@ -212,7 +213,7 @@ class Fareast(GoodFilter):
     drawn, begun = per_arm(int), per_arm(float)  # an arm's pulls, and the sum of its samples, as the bad filter begins
     origin = per_arm(float)  # the same sum as the last plan was made
     S = per_arm(bool)
-    tree = parts_of(Forest.of, tree_of)  # in which LUCB1 ranks arms
+    tree = parts_of(Tree.of)  # in which LUCB1 ranks arms
     work = scratch(float)
 
     def __init__(

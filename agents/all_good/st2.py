@@ -22,9 +22,10 @@ from bandit_envs.kernels import part
 
 from ..core import trees
 from ..core.agent import Floats
-from ..core.algorithm import parts_of, per_episode, planned, pull, setting
 from ..core.confidence import bounds_of, lil_table, tabulated
-from ..core.trees import Forest, is_inside, lower, put_running, tree_of, upper
+from ..core.declared import parts_of, per_episode, setting
+from ..core.plans import planned, pull
+from ..core.trees import Tree, is_inside, lower, put_running, upper
 from .elimination import GoodArms, threshold_of
 
 
@@ -91,7 +92,7 @@ class ST2(GoodArms):
     table = setting(Floats)  # C after 0, 1, ... pulls
     U = per_episode(float)
     inside, outside, top = per_episode(int), per_episode(int), per_episode(int)  # the arms of this round; -1: none
-    tree = parts_of(Forest.of, tree_of)  # the bounds of the arms; those of Ghat are inside
+    tree = parts_of(Tree.of)  # the bounds of the arms; those of Ghat are inside
 
     def __init__(
         self, task: Any, delta: float | None = None, c: float = 4.0, bounds: str = "current", sigma: float | None = None

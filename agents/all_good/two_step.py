@@ -22,8 +22,9 @@ import math
 from bandit_envs.kernels import part
 
 from ..core import trees
-from ..core.algorithm import per_episode, planned
 from ..core.confidence import tabulated
+from ..core.declared import per_episode
+from ..core.plans import planned
 from ..core.trees import lower, upper
 from .st2 import ST2, answer_above, find_unknown, measure, settle
 

@@ -38,9 +38,10 @@ from typing import Any
 from bandit_envs.kernels import integer, number, part
 from bandit_envs.stopping import BERNOULLI, GAUSSIAN
 
-from ..core.algorithm import per_arm, per_episode, pull, scratch, setting
 from ..core.confidence import delta_of
+from ..core.declared import per_arm, per_episode, scratch, setting
 from ..core.phases import whole
+from ..core.plans import pull
 from .alternatives import MEANS
 from .policy import CertifiedAlgorithm, is_certified
 from .proportions import best_arm_proportions

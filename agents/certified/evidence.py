@@ -29,7 +29,8 @@ from typing import Any
 from bandit_envs.kernels import inlined, number
 from bandit_envs.stopping import BOUNDED
 
-from ..core.algorithm import pull, setting
+from ..core.declared import setting
+from ..core.plans import pull
 from .alternatives import BOUNDARY, LOCAL
 from .policy import CertifiedAlgorithm, find, found, held, is_certified, lacking
 

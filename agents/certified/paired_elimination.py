@@ -23,10 +23,11 @@ from bandit_envs import AllGood, Feasible, Threshold, TopK
 from bandit_envs.stopping import Certifier, counted_arms, nearest_alternative
 
 from ..core.agent import Bools, Ints, Observation, Problems
-from ..core.algorithm import Algorithm, pull
+from ..core.algorithm import Algorithm
 from ..core.confidence import delta_of
 from ..core.phases import rows_of
-from ..core.stopping import Certificate, certificate_of, forget, moments_of, paired_answer, scratch_for
+from ..core.plans import Shown, pull
+from ..core.stopping import certificate_of, forget, moments_of, paired_answer, scratch_for
 
 PROBLEMS_OF_TABLES = Problems(
     lambda kind: kind.evidence_routine in [one.evidence_routine for one in (Threshold, TopK, AllGood, Feasible)],
@@ -47,7 +48,6 @@ class PairedElimination(Algorithm):
     needs = "a table, delta or budget"
     ready_for: ClassVar[Collection[str]] = ()  # no problem: it needs arms of a table
     stops, passes, reads, prices, _looked_up = True, 0, ("moments",), True, ("certifier",)
-    parts: ClassVar[dict[str, tuple[Any, str]]] = {"certificate": (Certificate, "batch.certificate")}
 
     def begin(ep, own):
         """No row has been pulled."""
@@ -83,11 +83,11 @@ class PairedElimination(Algorithm):
         """Which arms a row must still show before it counts, of E episodes, (E, K)."""
         return counted_arms(state.own["scratch"], self.task.K)
 
-    def batch_parts(self, state: Any) -> tuple[tuple[Any, ...], Any]:
+    def beside(self, whole: Any) -> tuple[dict[str, Any], Any]:
         need = math.log(1.0 / self.delta) if self.may_stop else math.inf
-        return (certificate_of(self.certifier, state.own["scratch"], self.task.K, need),), self.certifier
+        return {"certificate": certificate_of(self.certifier, whole.own["scratch"], self.task.K, need)}, self.certifier
 
-    def shown(self, observation: Observation, episodes: int) -> Any:
+    def shown(self, observation: Observation, episodes: int) -> Shown:
         return super().shown({**observation, "moments": moments_of(observation)}, episodes)
 
     def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:

@@ -15,9 +15,11 @@ from bandit_envs.simulation import Quiet
 from bandit_envs.stopping import BOUNDED, Certifier
 
 from ..core import stopping
-from ..core.agent import FLOAT, INT, Bools, Floats, Ints, Observation, Problems, unfit
-from ..core.algorithm import Algorithm, per_episode, setting, struct_of
+from ..core.agent import Bools, Floats, Ints, Observation, Problems
+from ..core.algorithm import Algorithm
 from ..core.confidence import certified_scale_of, comparison_of, delta_of
+from ..core.declared import per_episode, setting
+from ..core.plans import Shown
 from ..core.stopping import Certificate, for_many, moments_of, next_look
 from .alternatives import ALL_GOOD, CONTROL, LOCAL, MEANS, PULLS, TOP_K, TWINS, Alone, Alternative, Sides
 from .desk import DESK, Table, routine_of
@@ -46,7 +48,7 @@ CERTIFIED_PROBLEMS = Problems(
 @view
 def ask(ep, address):
     """Call a routine of the desk."""
-    call_routine(address, ep.desks, ep.desk.table, ep.pulls, ep.mean, ep.variance, ep.moments)
+    call_routine(address, ep.desk, ep.desk.table, ep.pulls, ep.mean, ep.variance, ep.moments)
 
 
 @part
@@ -141,12 +143,7 @@ class CertifiedAlgorithm(Algorithm):
     prices, promises = True, ("aggregate", "each", "exact")
     needs = "delta or budget"
     reads = ("variance", "moments", "seed")
-    parts: ClassVar[dict[str, tuple[Any, str]]] = {
-        "desks": (Any, "batch.desks"),
-        "shares": (Any, "batch.shares"),
-        "desk": (None, "batch.desks[0]"),
-    }
-    prepare, must_plan = observe, True
+    prepare, must_plan, flat = observe, True, True
     taken = frozenset({"delta", "boundary", "distribution", "rho", "sigma", "centre", "sides", "certifier"})
     # Pulls so far, and at the next look at the certificate; of the alternative that the last look found, the arm with
     # fewer pulls, and what the next begins with; the fewest pulls of an arm, when this was looked up last.
@@ -307,30 +304,22 @@ class CertifiedAlgorithm(Algorithm):
         }
         return state
 
-    def batch_parts(self, state: Any) -> tuple[tuple[Any, ...], Any]:
-        kept, desk, decider, sides = state.own["certified"], np.zeros(1, DESK), self._decider, self.sides
+    def beside(self, whole: Any) -> tuple[dict[str, Any], Any]:
+        kept, desk, decider, sides = whole.own["certified"], np.zeros((), DESK), self._decider, self.sides
         need, quick = math.log(1.0 / self.delta) if self.may_stop else math.inf, decider is not self.certifier
         alone = Alone(self._alone.address if sides.kind == LOCAL else 0, self._alone.numbers, *kept["alone"])
         scratch, inside, out = kept["whole"]
         address = decider.address if self.may_stop else 0
-        whole = Certificate(address, decider.numbers, scratch[None], inside, out, need, self._nominal, quick)
-        table: Any = Table(*(kept[name] for name in Table._fields[:-2]), alone, whole)  # type: ignore[call-arg]
+        answer = Certificate(address, decider.numbers, scratch[None], inside, out, need, self._nominal, quick)
+        table: Any = Table(*(kept[name] for name in Table._fields[:-2]), alone, answer)  # type: ignore[call-arg]
         given = {"K": self.task.K, "D": self.task.D, "weighed": self._weighed, "need": need, "table": table.address}
         routines = {name: routine_of(name, sides.kind, sides.distribution).address for name in self._asks}
         for name, value in (sides._asdict() | given | routines).items():
             desk[name] = value
-        return (desk, kept["work"]), (table, self._alone, decider)
+        return {"desk": desk, "shares": kept["work"]}, (table, self._alone, decider)
 
-    def shown(self, observation: Observation, episodes: int) -> Any:
-        """What the episodes have shown, checked."""
-        pulls, mean = np.ascontiguousarray(observation["pulls"], INT), np.ascontiguousarray(observation["mean"], FLOAT)
-        variance = np.ascontiguousarray(observation["variance"], FLOAT)
-        if len(pulls) != episodes:
-            raise unfit(pulls, mean, episodes)
-        if self.task.D > 1:
-            mean, variance = mean.reshape(episodes, -1), variance.reshape(episodes, -1)
-        seed = np.ascontiguousarray(observation["public_seed"], INT)
-        return struct_of(self.form.Shown, (pulls, mean, variance, moments_of(observation), seed))
+    def shown(self, observation: Observation, episodes: int) -> Shown:
+        return super().shown({**observation, "moments": moments_of(observation)}, episodes)
 
 
 type(Algorithm).certifying = CertifiedAlgorithm

@@ -45,7 +45,8 @@ import numpy as np
 from bandit_envs.kernels import agent_uniform, choice, integer, number, part, view
 from bandit_envs.stopping import BERNOULLI
 
-from ..core.algorithm import per_episode, pull, scratch, setting
+from ..core.declared import per_episode, scratch, setting
+from ..core.plans import pull
 from .alternatives import ALL_GOOD, BONUS, CONTROL, LOCAL, PULLS, TOP_K, Alternative, mark_better, mark_largest
 from .desk import scale_of
 from .policy import CertifiedAlgorithm, ask, closest, found, held

@@ -36,7 +36,8 @@ from typing import Any
 from bandit_envs.kernels import choice, part
 from bandit_envs.stopping import BERNOULLI, GAUSSIAN
 
-from ..core.algorithm import per_arm, per_episode, pull, scratch, setting
+from ..core.declared import per_arm, per_episode, scratch, setting
+from ..core.plans import pull
 from .alternatives import ALL_GOOD, KEPT, MEANS, TOP_K
 from .policy import CertifiedAlgorithm, ask, held, lacking
 from .proportions import best_arm_proportions

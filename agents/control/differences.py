@@ -17,9 +17,11 @@ from bandit_envs import BetterThanControl
 from bandit_envs.kernels import inlined, number
 
 from ..core.agent import LOCAL_PROBLEMS, Problems, task_of
-from ..core.algorithm import Algorithm, count_pulls, pull, setting
+from ..core.algorithm import Algorithm
 from ..core.confidence import comparison_of
+from ..core.declared import setting
 from ..core.index_policy import IndexPolicy
+from ..core.plans import count_pulls, pull
 
 CONTROLLED = Problems(lambda kind: issubclass(kind, BetterThanControl), "a problem with a control")
 

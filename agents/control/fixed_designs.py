@@ -22,9 +22,11 @@ import numpy as np
 from bandit_envs.kernels import number
 
 from ..core.agent import Bools, Ints, Observation
-from ..core.algorithm import Algorithm, pull, setting
+from ..core.algorithm import Algorithm
 from ..core.confidence import comparison_of, delta_of
+from ..core.declared import setting
 from ..core.phases import budget_for
+from ..core.plans import pull
 
 
 def dunnett_level(m: int, correlation: float, delta: float) -> float:

@@ -23,8 +23,10 @@ import numpy as np
 
 from bandit_envs.kernels import choice, inlined
 
-from ..core.algorithm import Algorithm, per_arm, pull, scratch, setting
+from ..core.algorithm import Algorithm
 from ..core.confidence import comparison_of, delta_of, scale_of
+from ..core.declared import per_arm, scratch, setting
+from ..core.plans import pull
 from .differences import CONTROLLED, lacks_control
 
 

@@ -14,10 +14,12 @@ The module `agents.core.trees` finds extremes of many arms quickly.
 from typing import NoReturn
 
 from .agent import ALL_PROBLEMS, LOCAL_PROBLEMS, Agent, Problems, seen_means, task_of
-from .algorithm import Algorithm, arm_at, count_pulls, parts_of, per_arm, per_episode, planned, pull, scratch, setting
+from .algorithm import Algorithm
 from .confidence import delta_of, scale_of, width_of
+from .declared import parts_of, per_arm, per_episode, scratch, setting
 from .former import refuse
 from .index_policy import IndexPolicy, IndexState
+from .plans import arm_at, count_pulls, planned, pull
 
 __all__ = [
     "ALL_PROBLEMS", "LOCAL_PROBLEMS", "Agent", "Algorithm", "IndexPolicy", "IndexState", "Problems", "arm_at",

@@ -14,60 +14,56 @@ Every arm is pulled first, `passes` times. Whenever the planned pulls are over, 
 observed; then it stops, or the next pulls are planned. An episode in which none are planned stops, too. The rule of
 recommendation is the plug-in answer, or the array `answer` of an algorithm that declares one, once it has stopped.
 
-From the fields the base class makes the state of a batch of episodes, and the structs that compiled code is given: they
-are attributes of the class, where caches on disk find their types.
+From the fields the base class makes the state of a batch of episodes, and one routine of the functions, which the
+player of all algorithms (`plans`) calls by its address.
 """
 
 from __future__ import annotations
 
-import dis
 import functools
 import inspect
 from abc import ABCMeta
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
 from bandit_envs import Simulation
 from bandit_envs.kernels import (
-    Kernel,
-    certain,
-    decided,
-    episode_kernel,
+    StructKind,
+    address_of,
+    annotated,
+    checks_bounds,
     flag,
-    fleeting,
-    inlined,
     integer,
-    last_fields,
+    kind_of,
     number,
-    view,
+    routine,
 )
-from bandit_envs.simulation import MOST_TIMES, Playing, Quiet, player
+from bandit_envs.simulation import MOST_TIMES, Playing, Quiet
 
 from .agent import FLOAT, INT, Agent, Bools, Ints, Observation, unfit
 from .closed import ClosedState
+from .declared import REQUIRED, RULES, Field, rules_in
+from .plans import (
+    LEAST_ARMS,
+    NO_PULL,
+    OVERFULL,
+    PLAN,
+    SEEN,
+    Batch,
+    Shown,
+    Times,
+    choose,
+    decide_by,
+    errors_of_rules,
+    play,
+)
 from .statistics import shapes_of
 
-LEAST_ARMS = 3  # arms of a plan, where there are fewer arms
-NO_ARM, NO_PULL, OVERFULL = 1, 2, 3  # what is wrong with a plan: an arm that there is not; none; more than fit
-# Where an episode stands in its plan. `size`: its arms. `place`: of the next one, in the plan, or in the first passes
-# over the arms while those last (`beginning`). `made`: pulls of that arm. `last`: the arm chosen last. `resumed`: the
-# state was made in the middle of the episode, and no plan has been begun since.
-PLAN = np.dtype(
-    [(one, np.int64) for one in ("size", "place", "made", "last", "beginning", "resumed", "stopped", "wrong")],
-    align=True,
-)
-plan_of: Any = last_fields(PLAN)  # of the record of an episode: of one type in all classes, so that one code is for all
-ROWS = {  # of what an algorithm may read, how an episode is given it
-    **{name: f"shown.{name}[e]" for name in ("pulls", "mean", "total", "variance", "moments")},
-    "seed": "shown.public_seed[e, 0]",
-    "remaining": "shown.remaining[e, 0]",
-}
+NOT_READ: dict[Any, Any] = {kind: np.zeros((0, 1), kind) for kind in (INT, FLOAT)}
 struct_of: Any = tuple.__new__  # quicker than to call the class
-REQUIRED = inspect.Parameter.empty
-RULES = ("begin", "observe", "stops", "sample")
 _CASTS: Mapping[Any, Callable[[str, Any], Any]] = {
     int: integer,
     float: lambda name, value: float(value),
@@ -81,186 +77,9 @@ def as_given(name: str, value: Any) -> Any:
     return value
 
 
-class Field(NamedTuple):
-    """What an algorithm declares."""
-
-    role: str  # "setting", "per_episode", "per_arm", "scratch", or "part"
-    kind: Any  # int, float, bool, a dtype, an array's type or a struct; of a part what makes it of E and K
-    default: Any = REQUIRED
-    rows: int = 0  # of scratch; 0: it is (K,)
-    row: Any = None  # of a part, a view of its rows
-
-
-def setting(kind: Any = float, default: Any = REQUIRED) -> Any:
-    """A number, an array or a struct that is the same in all episodes: the attribute of the agent of this name.
-
-    Args:
-        kind: `int`, `float`, `bool`, or the class of a struct; anything else for an array.
-        default: makes it a parameter of the constructor, where the class has none of its own.
-    """
-    return Field("setting", kind, default)
-
-
-def per_episode(kind: Any = int) -> Any:
-    """A number of each episode, `int`, `float` or `bool`; 0 where the episode begins."""
-    return Field("per_episode", kind)
-
-
-def per_arm(kind: Any = float) -> Any:
-    """An array over the arms of each episode, of `int`, `float`, `bool` or records; 0 where the episode begins."""
-    return Field("per_arm", kind)
-
-
-def scratch(kind: Any = float, rows: int = 0) -> Any:
-    """An array over the arms, (K,) or (rows, K), for a computation on one episode, which keeps nothing in it."""
-    return Field("scratch", kind, rows=rows)
-
-
-def parts_of(make: Callable[[int, int], Any], row: Any) -> Any:
-    """A struct of a batch: `make(E, K)` is an array or a NamedTuple; `row(x, e)`, a `view`, is of episode e."""
-    return Field("part", make, row=row)
-
-
-@fleeting
-class Times(NamedTuple):
-    """How often the chosen arms are to be pulled."""
-
-    out: Ints  # (E,) filled in
-    most: int  # at most so often at once
-
-
-# --- the plan of an episode -------------------------------------------------------------------------------------------
-
-
-@inlined
-def pull(ep, i, times=1):
-    """Plan to pull arm i so many times, after the arms planned so far."""
-    plan = ep.now
-    if plan.size < len(ep.arms):
-        ep.arms[np.uint64(plan.size)] = i | 0  # a float is an error
-        ep.times[np.uint64(plan.size)] = times | 0
-        plan.size += 1
-    else:
-        plan.wrong = OVERFULL
-
-
-@view
-def planned(ep):
-    """The arms of the last plan, which have been pulled; none before the first."""
-    return ep.arms[: ep.now.size]
-
-
-@inlined
-def arm_at(ep, j):
-    """The arm at place j of the last plan, an int64."""
-    return ep.arms[np.uint64(j)]
-
-
-@inlined
-def count_pulls(ep):
-    """The pulls of all arms so far."""
-    t = 0
-    for i in range(len(ep.pulls)):
-        t += ep.pulls[i]
-    return t
-
-
-@inlined
-def clear(plan):
-    """Plan nothing; the first passes over the arms are over."""
-    plan.size = plan.place = plan.made = plan.beginning = 0
-
-
-@inlined
-def check(plan, arms, times, pulls):
-    """Empty a plan with an arm that there is not, or that is to be pulled less than once; `place` tells which."""
-    K = len(pulls)
-    for j in range(plan.size):
-        if not 0 <= arms[np.uint64(j)] < K or times[np.uint64(j)] < 1:
-            plan.wrong, plan.place = NO_ARM, j
-    plan.size = 0 if plan.wrong == NO_ARM else plan.size
-
-
-@inlined
-def watch(plan, pulls):
-    """Notice where a new episode has begun: the arm chosen last has no pulls."""
-    if pulls[min(np.uint64(plan.last), np.uint64(len(pulls) - 1))] == 0:
-        clear(plan)
-        plan.beginning, plan.resumed, plan.stopped = 1, 0, 0
-
-
-@inlined
-def in_passes(plan, pulls, passes):
-    """The next arm of the first passes over all arms; -1 where they are over."""
-    K = len(pulls)
-    while plan.place < passes * K and pulls[np.uint64(plan.place % K)] > plan.place // K:
-        plan.place += 1
-    return plan.place % K if plan.place < passes * K else np.int64(-1)
-
-
-@inlined
-def rarest_first(plan, arms, times, pulls):
-    """Which arms of the plan have been pulled is lost: begin with the one that has least."""
-    first = np.uint64(0)
-    least: Any = first
-    for j in range(np.uint64(1), np.uint64(plan.size)):
-        least = j if pulls[np.uint64(arms[j])] < pulls[np.uint64(arms[least])] else least
-    arms[first], arms[least] = arms[least], arms[first]
-    times[first], times[least] = times[least], times[first]
-    plan.resumed = 0
-
-
-@inlined
-def following(plan, arms, times, pulls, passes, most, in_bulk):
-    """The next arm, of the first passes or of the plan, and how often to pull it, at most so often at once.
-
-    The arm is -1 where the plan is over, and K after the end.
-    """
-    arm, many = np.int64(-1), np.int64(1)
-    if plan.stopped:
-        return np.int64(len(pulls)), many
-    if plan.beginning:
-        arm = in_passes(plan, pulls, passes)
-    elif plan.place < plan.size:
-        if plan.resumed and not in_bulk:
-            rarest_first(plan, arms, times, pulls)
-        place = np.uint64(plan.place)
-        arm, many = arms[place], min(times[place] - plan.made, np.int64(most))
-        plan.made += many
-        if plan.made >= times[place]:
-            plan.place += 1
-            plan.made = 0
-    plan.last = arm if arm >= 0 else plan.last
-    return arm, many
-
-
-# --- its compiled form ------------------------------------------------------------------------------------------------
-
-_NEXT_ARM = """def next_arm(e, shown: Shown, batch: Batch{times}):
-    ep = Episode({episode})
-    own = {own}
-    plan = plan_of(ep.now)
-    watch(plan, ep.pulls)
-    arm, many = following(plan, ep.arms, ep.times, ep.pulls, {passes}, {most}, {bulk})
-    if arm < 0:
-        begins = plan.beginning != 0
-        if begins:{blank}
-        {prepare}
-        if begins:
-            {begin}
-        if {passes} > 0 or not begins:
-            {observe}
-        clear(plan)
-        if {stops}:
-            plan.stopped = 1
-        else:
-            sample(ep, own)
-            check(plan, ep.arms, ep.times, ep.pulls)
-            if plan.size == 0:
-                plan.stopped = 1{unplanned}
-        arm, many = following(plan, ep.arms, ep.times, ep.pulls, {passes}, {most}, {bulk})
-    {record}return arm
-"""
+def as_array(name: str, value: Any) -> Any:
+    """An array of one's own."""
+    return np.array(value, order="C")
 
 
 class Form:
@@ -276,28 +95,19 @@ class Form:
                     self.fields[name] = value
         self.rules = {name: rule for name in RULES if (rule := self._rule(name))}
         declared = [(name, id(one)) for name, one in self.fields.items()]
-        self.key = declared, self.rules, kind.reads, kind.bulk, kind.passes, tuple(kind.parts), kind.must_plan
+        self.key = declared, self.rules, kind.reads, kind.bulk, kind.passes, kind.prepare, kind.must_plan
         numbers = [(name, one.kind) for name, one in self.fields.items() if one.role == "per_episode"]
-        taken = {"form", "task", "problem", "now", "todo", "stopping", *RULES, *kind.parts, *dir(Algorithm)}
-        taken |= {*kind.taken, *(name for name, _ in numbers if name in (PLAN.names or ()))}
+        taken = {"form", "task", "problem", "now", "todo", *RULES, *dir(Algorithm), *kind.taken}
+        taken |= {name for name, _ in numbers if name in (PLAN.names or ())}
         if twice := sorted(taken & self.fields.keys()):
             raise TypeError(f"{kind.__name__} declares {', '.join(twice)}, which has a meaning: choose another name")
         # The plan comes last: records that begin alike are taken for one another by Numba.
         self.now = np.dtype([*((name, np.dtype(one)) for name, one in numbers), *PLAN.descr], align=True)
-        self.numbers = [name for name, _ in numbers]
         self.own = [(name, one) for name, one in self.fields.items() if one.role != "per_episode"]  # what `own` has
-
-    def make_structs(self) -> None:
-        """Make the structs that Python hands over, as attributes of the class."""
-        names = ["pulls", "mean", *("public_seed" if name == "seed" else name for name in self.kind.reads)]
-        self.Shown = certain(self._struct("Shown", dict.fromkeys(names, Any)))
-        self.shown = [(name, INT if name in ("pulls", "public_seed", "remaining") else FLOAT) for name in names]
-        batch = dict.fromkeys(["now", "todo"], Any) | {"stopping": bool}
-        batch |= {name: one for name, (one, _) in self.kind.parts.items() if one}
-        for name, one in self.own:
-            typed = one.role == "setting" and (one.kind in _CASTS or hasattr(one.kind, "_fields"))
-            batch[name] = one.kind if typed else Any
-        self.Batch = self._struct("Batch", batch)
+        reads = {"pulls", "mean", *kind.reads}
+        self.shown = [("public_seed" if one == "seed" else one, form, one in reads) for one, form in SEEN.items()]
+        self.reads = [one for one in SEEN if one in reads]
+        self._routines = dict[Any, Any]()
 
     def _rule(self, name: str) -> Any:
         """The function of this name, of the class or the first base that has one; mixins may be plain classes."""
@@ -307,65 +117,17 @@ class Form:
                 return found[name]
         return None
 
-    def _struct(self, name: str, fields: Mapping[str, Any]) -> Any:
-        """A NamedTuple that is an attribute of the class, where it is found by its qualified name."""
-        made: Any = NamedTuple(name, list(fields.items()))  # type: ignore[misc]
-        made.__module__, made.__qualname__ = self.kind.__module__, f"{self.kind.__qualname__}.{name}"
-        setattr(self.kind, name, made)
-        return made
-
-    def _blank(self) -> Iterator[str]:
-        """Lines that set the fields of an episode to 0."""
-        yield "ep.now.made = 0"
-        for name in self.numbers:
-            yield f"ep.now.{name} = 0"
-        for name, one in self.own:
-            if one.role == "per_arm":
-                yield "for i in range(len(ep.pulls)):"
-                for sub in np.dtype(one.kind).names or [""]:
-                    yield f"    own.{name}[i]{'.' * bool(sub)}{sub} = 0"
-
-    @functools.cached_property
-    def kernel(self) -> Kernel:
-        """The kernel of a batch: `f(shown, batch, out)`, or in bulk `f(shown, batch, times, out)`."""
-        kind, rule = self.kind, self.rules["sample"]
-        rows = ["e", "shown", *(ROWS[name] for name in ("pulls", "mean", *kind.reads))]
-        rows += ["batch.now[e]", "batch.todo[e, 0]", "batch.todo[e, 1]"]
-        rows += [row for _, row in kind.parts.values()]
-        names = ["e", "shown", "pulls", "mean", *kind.reads, "now", "arms", "times", *kind.parts]
-        expressions = {"per_arm": "batch.{0}[e]", "part": "{0}_of(batch.{0}, e)"}
-        own = ", ".join(expressions.get(one.role, "batch.{0}").format(name) for name, one in self.own)
-        rules = {name: inlined(one) for name, one in self.rules.items()}
-        place: dict[str, Any] = rules | {f"{name}_of": one.row for name, one in self.own if one.role == "part"}
-        place |= {"Shown": self.Shown, "Batch": self.Batch, "Times": Times, "__name__": rule.__module__}
-        place["Episode"] = self._struct("Episode", dict.fromkeys(names, Any))
-        place["Own"] = self._struct("Own", dict.fromkeys([name for name, _ in self.own] or ["none"], Any))
-        place |= {"plan_of": plan_of, "following": following, "clear": clear, "check": check, "watch": watch}
-        place |= {"prepare": kind.prepare, "NO_PULL": NO_PULL, "decided": decided}
-        source = _NEXT_ARM.format(
-            times=", times: Times" * kind.bulk,
-            bulk=kind.bulk,
-            most="times.most" if kind.bulk else "1",
-            record="times.out[e] = many\n    " * kind.bulk,
-            passes=kind.passes if isinstance(kind.passes, int) else f"own.{kind.passes}",
-            episode=", ".join(rows),
-            own=f"Own({own or 0})",
-            blank="".join(f"\n            {line}" for line in self._blank()),
-            prepare="prepare(ep)" if kind.prepare else "pass",
-            begin="begin(ep, own)" if "begin" in rules else "pass",
-            observe="observe(ep, own)" if "observe" in rules else "pass",
-            stops=f"batch.stopping and {'decided' * kind._brought}(stops(ep, own))" if "stops" in rules else "False",
-            unplanned="\n                plan.wrong = plan.wrong or NO_PULL" * kind.must_plan,
-        )
-        exec(compile(source, rule.__code__.co_filename, "exec"), place)
-        function: Any = place["next_arm"]
-        function.__qualname__, function.__doc__, function.made_of = rule.__qualname__, rule.__doc__, rule
-        return episode_kernel(function)  # type: ignore[no-any-return]
+    def rules_for(self, *kinds: StructKind) -> Any:
+        """The routine of the rules, for such fields of `ep` and `own`."""
+        if kinds not in self._routines:
+            one = decide_by(self.rules, self.kind.prepare)
+            self._routines[kinds] = routine(one, *map(address_of, kinds), "int64", "int64", "int64", arrays=False)
+        return self._routines[kinds]
 
     def __reduce__(self) -> Any:
         """That of the class; with all that is made where the class is pickled too, as one of a script or function."""
         apart = self.kind.__module__ == "__main__" or "<locals>" in self.kind.__qualname__
-        made = {name: value for name, value in vars(self).items() if name not in ("kind", "key", "kernel")}
+        made = {name: value for name, value in vars(self).items() if name not in ("kind", "key")} | {"_routines": {}}
         return (getattr, (self.kind, "form"), made) if apart else (getattr, (self.kind, "form"))
 
 
@@ -377,7 +139,7 @@ class AlgorithmState(ClosedState):
     now: Any  # (E,) records: of `PLAN`, and the numbers of an episode
     todo: Ints  # (E, 2, R) arms of the plan, in the order of their pulls, and how often to pull each
     own: Any = field(default_factory=dict)  # {name: arrays over arms, (E, K), and other parts}
-    bound: Any = field(default=None, repr=False, init=False)  # settings, and the `Batch` of all this
+    bound: Any = field(default=None, repr=False, init=False)  # settings, the `Batch` of all this, and what it points to
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Set an attribute; arrays that are put in by hand are looked at."""
@@ -389,6 +151,15 @@ class AlgorithmState(ClosedState):
         if name in own:
             return own[name]
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+def share_of(one: Any, first: Any, second: Any, e: int) -> Any:
+    """What episode e has of a part of a batch, whose forms for one episode and for two are known."""
+    if not isinstance(one, np.ndarray):
+        return type(one)(*(share_of(*each, e) for each in zip(one, first, second, strict=True)))
+    if first.shape == second.shape:
+        return one
+    return one[e] if len(first) == 1 and one.ndim > 1 else one[e * len(first) : (e + 1) * len(first)]
 
 
 def misfits(one: Any, first: Any, second: Any, E: int, name: str = "it") -> Iterator[str]:
@@ -411,40 +182,6 @@ def members(one: Any) -> dict[Any, Any]:
     if isinstance(one, AlgorithmState):
         return {"now": one.now, "todo": one.todo, "own": one.own}
     return one if isinstance(one, dict) else dict(enumerate(one))
-
-
-def rules_in(space: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """The functions in the namespace of a class that compiled code calls."""
-    plain = ((one, getattr(value, "py_func", value)) for one, value in space.items())
-    plain = ((one, getattr(value, "__func__", value)) for one, value in plain)  # of a staticmethod
-    found = {one: function for one, function in plain if inspect.isfunction(function)}
-    given = {one: list(inspect.signature(function).parameters) == ["ep", "own"] for one, function in found.items()}
-    if other := [one for one in found if given[one] and one not in RULES]:
-        raise TypeError(f"{other[0]} of {name} is called by nothing: a function of (ep, own) is one of {list(RULES)}")
-    found = {one: found[one] for one in RULES if one in found}
-    for one, function in found.items():
-        if not given[one]:
-            raise TypeError(f"{one} of {name} must be a function of (ep, own), which compiled code calls")
-        if function.__code__.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
-            raise TypeError(f"{one} of {name} must be a plain function, without yield and async: pull(ep, arm) plans")
-        nothing, something = returns_of(function)
-        if one == "stops" and nothing:
-            raise TypeError(f"stops of {name} must return whether the episode stops, and returns nothing in some case")
-        if one != "stops" and something:
-            how = "; a sampling rule plans its pulls by pull(ep, arm)" * (one == "sample")
-            raise TypeError(f"{one} of {name} returns a value, and must not: what it returns is not read{how}")
-    return found
-
-
-def returns_of(function: Any) -> tuple[bool, bool]:
-    """Whether a function returns None, or has no return, in some case; and whether it returns something else."""
-    found, last = set[bool](), None
-    for one in dis.get_instructions(function):
-        if one.opname in ("RETURN_CONST", "RETURN_VALUE"):
-            constant = one if one.opname == "RETURN_CONST" else last
-            found.add(constant is not None and "CONST" in constant.opname and constant.argval is None)
-        last = one
-    return True in found, False in found
 
 
 class _Declared(ABCMeta):
@@ -500,11 +237,11 @@ class Algorithm(Agent, metaclass=_Declared):
     bulk: ClassVar[bool] = False
     passes: ClassVar[int | str] = 1
     answers: ClassVar[bool] = False
-    # Of algorithms that certify: what a `Batch` has beside fields, {name: (its type, the row of an episode)}; what is
-    # done before `begin`, if anything; whether a sampling rule must plan.
-    parts: ClassVar[dict[str, tuple[Any, str]]] = {}
+    # Of algorithms that certify: what is done before `begin`, a compiled function of `ep`, if anything; whether a
+    # sampling rule must plan; whether what D coordinates have shown is one row.
     prepare: ClassVar[Any] = None
     must_plan: ClassVar[bool] = False
+    flat: ClassVar[bool] = False
     taken: ClassVar[frozenset[str]] = frozenset()  # names that fields cannot have
     _looked_up: ClassVar[tuple[str, ...]] = ("settings", "_blank_states")
 
@@ -513,8 +250,6 @@ class Algorithm(Agent, metaclass=_Declared):
         made = Form(cls)
         bases = (vars(base)["form"] for base in cls.__mro__[1:] if "form" in vars(base))
         cls.form = next((form for form in bases if form.key == made.key), made)
-        if cls.form is made:
-            made.make_structs()
         own = {name: one for name, one in vars(cls).items() if isinstance(one, Field) and one.default is not REQUIRED}
         if own and "__init__" not in vars(cls):
             cls.__init__ = _constructor(cls.__init__, own)  # type: ignore[method-assign]
@@ -548,18 +283,18 @@ class Algorithm(Agent, metaclass=_Declared):
         vars(self)["stops"] = bool(value)
 
     @functools.cached_property
-    def settings(self) -> tuple[Any, ...]:
-        """Whether the stopping rule is asked, and the settings, as compiled code takes them."""
-        found: list[Any] = [self.may_stop]
+    def settings(self) -> dict[str, Any]:
+        """The settings, as compiled code takes them."""
+        found = dict[str, Any]()
         for name, one in self.form.own:
             if one.role == "setting":
                 value = getattr(self, name)
                 if value is one:
                     raise TypeError(f"{type(self).__name__} must set the attribute {name!r}, which it declares")
-                struct = one.kind in _CASTS or hasattr(one.kind, "_fields")
-                cast = _CASTS.get(one.kind, as_given)
-                found.append(cast(name, value) if struct else np.array(value, order="C"))  # its own
-        return tuple(found)
+                struct = hasattr(one.kind, "_fields")
+                cast = annotated(name, one.kind, value) if struct else _CASTS.get(one.kind, as_array)(name, value)
+                found[name] = cast
+        return found
 
     def initial_state(self, observation: Observation) -> Any:
         pulls = observation["pulls"]
@@ -585,8 +320,8 @@ class Algorithm(Agent, metaclass=_Declared):
         passed = now["place"] >= passes * self.task.K - 1 if pulls is None else (pulls >= passes).all(axis=-1)
         return np.where(now["beginning"] != 0, passed, now["place"] >= now["size"])
 
-    def batch(self, state: AlgorithmState) -> Any:
-        """The struct of a state, for compiled code."""
+    def batch(self, state: AlgorithmState) -> Batch:
+        """The episodes of a state, for compiled code."""
         settings = self.settings
         if state.bound is None or state.bound[0] is not settings:
             if state.kept is None and not self._brought:  # put together by a user, maybe of arrays of another state
@@ -594,11 +329,48 @@ class Algorithm(Agent, metaclass=_Declared):
             whole = AlgorithmState(*state.parts)
             if wrong := next(misfits(whole, *self._blank_states, len(whole.now)), ""):  # kernels read it unchecked
                 raise ValueError(f"state must be one that predict of {self.name} has returned, and {wrong}")
-            stopping, values = settings[0], iter(settings[1:])
-            own = [next(values) if one.role == "setting" else whole.own[name] for name, one in self.form.own]
-            parts, kept = self.batch_parts(whole)
-            state.bound = settings, self.form.Batch(whole.now, whole.todo, stopping, *parts, *own), kept
-        return state.bound[1]
+            beside, kept = self.beside(whole)
+            state.bound = settings, self._batch(whole, beside), (beside, kept)
+        return state.bound[1]  # type: ignore[no-any-return]
+
+    def _batch(self, whole: AlgorithmState, beside: dict[str, Any]) -> Batch:
+        E, K, D, blank = len(whole.now), self.task.K, self.task.D, list[tuple[int, int]]()
+        of_arms = np.zeros((K, D) if D > 1 and not self.flat else K * D)
+        forms = {"pulls": np.zeros(K, INT), "moments": np.zeros(0), "seed": 0, "remaining": 0}
+        shown = {name: forms.get(name, of_arms) for name in self.form.reads}
+        some = whole if E else self._blank_states[0]
+        rows = [self.rows_of(some, beside, shown, e) for e in range(min(max(E, 1), 2))]
+        kinds = [StructKind(tuple((name, kind_of(one, name)) for name, one in each.items())) for each in rows[0]]
+        ep, own = map(address_of, kinds)
+        plan, begin = some.now["size"].ctypes.data, ep.first[-1]
+        words = [np.array([*ep.words(one.values()), *own.words(two.values()), plan]) for one, two in rows]
+        words[-1][-1] += (len(words) - 1) * some.now.itemsize
+        table = words[0] + np.arange(E)[:, None] * (words[-1] - words[0])  # addresses are evenly spaced
+        if first := self.form.now.fields["size"][1]:  # type: ignore[index]
+            blank.append((ep.first[ep.fields.index("now")], first))
+        blank += [
+            (begin + own.first[own.fields.index(name)], whole.own[name].itemsize * K)
+            for name, one in self.form.own
+            if one.role == "per_arm"
+        ]
+        places = [ep.first[ep.fields.index(name)] if name in ep.fields else -1 for name in SEEN]
+        passes = getattr(self, self.passes) if isinstance(self.passes, str) else self.passes
+        rules = self.form.rules_for(*kinds).address, begin, passes, self.may_stop, self.must_plan, self.bulk
+        return Batch(table, whole.todo, np.array(places), np.array(blank, INT).reshape(-1, 2), *rules)
+
+    def rows_of(
+        self, whole: AlgorithmState, beside: dict[str, Any], shown: dict[str, Any], e: int
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The fields of `ep` and of `own` of episode e, of which this is `shown`."""
+        ep = {"e": e, **shown, "now": whole.now[e : e + 1].reshape(())}
+        ep |= {"arms": whole.todo[e, 0], "times": whole.todo[e, 1], **beside}
+        own, blank = dict(self.settings), self._blank_states
+        for name, one in self.form.own:
+            if one.role == "part":
+                own[name] = share_of(whole.own[name], blank[0].own[name], blank[1].own[name], e)
+            elif one.role != "setting":
+                own[name] = whole.own[name][e] if one.role == "per_arm" else whole.own[name]
+        return ep, own
 
     @functools.cached_property
     def _blank_states(self) -> tuple[AlgorithmState, AlgorithmState]:
@@ -607,36 +379,43 @@ class Algorithm(Agent, metaclass=_Declared):
         one, two = (self.initial_state({name: np.zeros(shape) for name, shape in of.items()}) for of in shapes)
         return one, two
 
-    def batch_parts(self, state: Any) -> tuple[tuple[Any, ...], Any]:
-        """The values of `parts`, and what must be kept for as long as they are used."""
-        return (), None
+    def beside(self, whole: AlgorithmState) -> tuple[dict[str, Any], Any]:
+        """What else an episode has, {name: value}, the same for all; and what to keep as long as it is used."""
+        return {}, None
 
-    def shown(self, observation: Observation, episodes: int) -> Any:
+    def shown(self, observation: Observation, episodes: int) -> Shown:
         """What the episodes have shown, as compiled code takes it."""
-        found: list[Any] = [np.ascontiguousarray(observation[name], kind) for name, kind in self.form.shown]
+        found = list[Any]()
+        for name, kind, read in self.form.shown:
+            one = np.ascontiguousarray(observation[name], kind) if read else NOT_READ[kind]
+            found.append(one if one.ndim == 2 else one.reshape(len(one), -1))
         if len(found[0]) != episodes:
             raise unfit(found[0], found[1], episodes)
-        return struct_of(self.form.Shown, found)
+        return struct_of(Shown, found)  # type: ignore[no-any-return]
 
     def choose(self, observation: Observation, state: Any) -> Any:
-        return self._called(self.form.kernel.quick, observation, state)
+        return self._called(choose.quick, observation, state)
 
     plays = True
 
     def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: Any) -> Any:
-        return self._called(player(self.form.kernel), observation, state, Playing(simulation, quiet))
+        return self._called(play.quick, observation, state, Playing(simulation, quiet))
 
     def _called(self, kernel: Any, observation: Observation, state: Any, *playing: Playing) -> Any:
-        """What the kernel, or its player, makes of the episodes."""
-        out = np.empty(len(state.now), INT)
+        """What the chooser, or the player, makes of the episodes."""
+        E = len(state.now)
+        out, most = np.empty(E, INT), MOST_TIMES if self.bulk and self.task.actions != "arm" else 1
         batch = state.bound[1] if state.bound is not None and state.bound[0] is self.settings else self.batch(state)
-        if self.bulk:
-            times = struct_of(Times, (np.empty(len(out), INT), 1 if self.task.actions == "arm" else MOST_TIMES))
-            kernel(self.shown(observation, len(out)), batch, times, out, *playing)
-        else:
-            kernel(self.shown(observation, len(out)), batch, out, *playing)
-        if self._brought:
+        times = struct_of(Times, (np.empty(E, INT), most))
+        given = batch, self.shown(observation, E), times, out, *playing
+        if self._brought or checks_bounds():
+            with errors_of_rules() as errors:
+                kernel(*given)
+            if errors:
+                raise errors[0]
             self._refuse_plans(state)
+        else:
+            kernel(*given)
         return (out, times.out) if self.bulk else out
 
     def _refuse_plans(self, state: Any) -> None:

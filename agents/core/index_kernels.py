@@ -11,13 +11,24 @@ import dis
 import functools
 from collections import namedtuple
 from collections.abc import Callable
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import errors
-from numpy.typing import NDArray
 
-from bandit_envs.kernels import assemble, by_address, call_routine, carray, inlined, jit, kernel, part, routine
+from bandit_envs.kernels import (
+    StructKind,
+    address_of,
+    assemble,
+    call_routine,
+    carray,
+    inlined,
+    jit,
+    kernel,
+    kind_of,
+    part,
+    routine,
+)
 from bandit_envs.problems import Measure
 from bandit_envs.simulation import BLOCK, ENDED, LIVE, Playing, block_of_pulls, open_block, pull_once, spend
 
@@ -304,10 +315,10 @@ class CompiledRule:
     """A rule whose routine can be called as long as this is kept; `measured`: a problem's routine finds margins."""
 
     def __init__(self, rule: ArmRule) -> None:
-        own: Any = type(rule.own)
-        struct: Any = _struct_of(own, tuple(map(_kind, rule.own)))
-        self._own, self._measure, self._routine = struct(*rule.own), rule.measure, _routine(rule.function, struct)
-        self._called = self._routine.address, self._own.address, rule.centre
+        kind = kind_of(rule.own)
+        self._own, self._record = rule.own, np.array(address_of(kind).words(rule.own), np.int64)
+        self._measure, self._routine = rule.measure, _routine(rule.function, kind)
+        self._called = self._routine.address, self._record.ctypes.data, rule.centre
         self.measured, by = rule.measure is not None, rule.measure
         self.rule = Rule(*self._called, *((0, np.zeros(1)) if by is None else (by.routine.address, by.numbers)))
 
@@ -318,29 +329,8 @@ class CompiledRule:
         return out
 
 
-def _kind(value: Any) -> Any:
-    """The annotation of a field of `own`: a number, or a contiguous array of numbers."""
-    if isinstance(value, (bool, np.bool_)):
-        return bool
-    if isinstance(value, (int, np.integer)):
-        _ = np.int64(int(value))  # an OverflowError where it is too large
-        return int
-    if isinstance(value, NUMBERS):
-        return float
-    array = type(value) is np.ndarray and value.ndim > 0 and value.flags.carray and value.dtype.isnative
-    if not array or value.dtype.kind not in "biuf":
-        raise TypeError(f"a rule reads numbers and contiguous arrays of numbers, got {value!r:.200}")
-    return Annotated[NDArray[value.dtype.type], value.ndim]
-
-
 @functools.cache
-def _struct_of(own: type[Any], kinds: tuple[Any, ...]) -> Any:
-    """The class of what a rule reads, for compiled code."""
-    return by_address(NamedTuple(own.__name__, list(zip(own._fields, kinds, strict=True))))  # type: ignore
-
-
-@functools.cache
-def _routine(function: Callable[..., Any], own: type[Any]) -> Any:
+def _routine(function: Callable[..., Any], own: StructKind) -> Any:
     """The routine of `call_rule` for such a rule."""
     more = ", v[i]" if function.__code__.co_argcount == 4 else ""
     body = f"""    T, x, v = carray(T, n), carray(x, n), carray(v, n)
@@ -348,7 +338,7 @@ def _routine(function: Callable[..., Any], own: type[Any]) -> Any:
         x[i] = one(own, T[i], x[i] - centre{more})
 """
     made = assemble(function, "routine", dict.fromkeys(("own", "centre", "T", "x", "v", "n")), body, carray=carray)
-    return routine(made, own, "float64", "float64*", "float64*", "float64*", "int64")
+    return routine(made, address_of(own), "float64", "float64*", "float64*", "float64*", "int64")
 
 
 @functools.cache

@@ -25,7 +25,7 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from bandit_envs.kernels import inlined, part, view
+from bandit_envs.kernels import inlined, part
 
 WIDTH = 8
 _1, _3, _8 = np.uint64(1), np.uint64(3), np.uint64(8)
@@ -37,30 +37,16 @@ UPPER, LOWER, ESTIMATE, NEG_LOWER_IN, NEG_ESTIMATE_IN, UPPER_OUT, ESTIMATE_OUT, 
 
 
 class Tree(NamedTuple):
-    """The tree of one episode."""
-
-    nodes: Any  # (E * nodes * 8,) float64, those of all episodes
-    start: Any  # where those of this episode begin
-    levels: Any  # where in it each level begins, in nodes; the end
-
-
-class Forest(NamedTuple):
-    """The trees of a batch of episodes."""
+    """The tree of an episode, or those of a batch one after the other."""
 
     nodes: NDArray[np.float64]  # (E * nodes * 8,)
-    levels: NDArray[np.uint64]
+    levels: NDArray[np.uint64]  # where in a tree each level begins, in nodes; the end
 
     @classmethod
-    def of(cls, E: int, K: int) -> Forest:
+    def of(cls, E: int, K: int) -> Tree:
         """Trees of E episodes over K arms, with no arm in them."""
         levels = levels_of(K)
         return cls(np.full(E * int(levels[-1]) * WIDTH, -_INF), levels)
-
-
-@view
-def tree_of(forest, e):
-    """The tree of episode e."""
-    return Tree(forest.nodes, np.uint64(e) * forest.levels[len(forest.levels) - 1] * np.uint64(8), forest.levels)
 
 
 def levels_of(K: int, width: int = WIDTH) -> NDArray[np.uint64]:
@@ -98,7 +84,7 @@ _maxima: Any = intrinsic(_write_maxima)
 @inlined
 def put(tree: Tree, i, estimate, lower, upper, inside):
     """Set the leaf of arm i; `refresh` takes it over."""
-    o = tree.start + np.uint64(i) * _8
+    o = np.uint64(i) * _8
     tree.nodes[o], tree.nodes[o + LOWER], tree.nodes[o + ESTIMATE] = upper, lower, estimate
     tree.nodes[o + NEG_LOWER_IN], tree.nodes[o + NEG_ESTIMATE_IN] = (-lower, -estimate) if inside else (-_INF, -_INF)
     tree.nodes[o + UPPER_OUT], tree.nodes[o + ESTIMATE_OUT] = (-_INF, -_INF) if inside else (upper, estimate)
@@ -113,32 +99,32 @@ def leave_out(tree: Tree, i):
 @inlined
 def put_spread(tree: Tree, i, spread):
     """Set the spread of the leaf of arm i, >= 0; `refresh` takes it over."""
-    tree.nodes[tree.start + np.uint64(i) * _8 + SPREAD] = spread
+    tree.nodes[np.uint64(i) * _8 + SPREAD] = spread
 
 
 @inlined
 def upper(tree: Tree, i):
     """Upper bound of arm i."""
-    return tree.nodes[tree.start + np.uint64(i) * _8]
+    return tree.nodes[np.uint64(i) * _8]
 
 
 @inlined
 def lower(tree: Tree, i):
     """Lower bound of arm i."""
-    return tree.nodes[tree.start + np.uint64(i) * _8 + LOWER]
+    return tree.nodes[np.uint64(i) * _8 + LOWER]
 
 
 @inlined
 def is_inside(tree: Tree, i):
     """Whether arm i is inside."""
-    return tree.nodes[tree.start + np.uint64(i) * _8 + NEG_ESTIMATE_IN] > -_INF
+    return tree.nodes[np.uint64(i) * _8 + NEG_ESTIMATE_IN] > -_INF
 
 
 @inlined
 def _take_over(tree: Tree, level, j):
     """Set node j of a level to the maxima of its 8 children."""
-    block = tree.start + (tree.levels[level - 1] + j * _8) * _8
-    _maxima(tree.nodes.ctypes.data, block, tree.start + (tree.levels[level] + j) * _8)
+    block = (tree.levels[level - 1] + j * _8) * _8
+    _maxima(tree.nodes.ctypes.data, block, (tree.levels[level] + j) * _8)
 
 
 @part
@@ -160,7 +146,7 @@ def build(tree: Tree):
 
 @inlined
 def _root(tree: Tree, what):
-    return tree.nodes[tree.start + tree.levels[len(tree.levels) - 2] * _8 + what]
+    return tree.nodes[tree.levels[len(tree.levels) - 2] * _8 + what]
 
 
 @inlined
@@ -169,7 +155,7 @@ def _first(tree: Tree, what, last=False):
     target, j, end = _root(tree, what), np.uint64(0), np.uint64(0 if last else 7)
     for level in range(len(tree.levels) - 3, -1, -1):
         j = j * _8 + np.uint64(7 if last else 0)
-        while tree.nodes[tree.start + (tree.levels[level] + j) * _8 + what] != target:
+        while tree.nodes[(tree.levels[level] + j) * _8 + what] != target:
             if j % _8 == end:  # a NaN equals nothing: any arm that there is
                 return np.int64(0)
             j = j - _1 if last else j + _1
@@ -179,7 +165,7 @@ def _first(tree: Tree, what, last=False):
 @inlined
 def _move(tree: Tree, i, inside):
     """Put arm i on a side; `refresh` takes it over."""
-    o = tree.start + np.uint64(i) * _8
+    o = np.uint64(i) * _8
     put(tree, i, tree.nodes[o + ESTIMATE], tree.nodes[o + LOWER], tree.nodes[o], inside)
 
 
@@ -193,15 +179,15 @@ def _crossed(tree: Tree, o, boundary):
 def settle(tree: Tree, boundary):
     """Move the arms that a finite boundary has crossed to their side: inside are those with estimate >= boundary."""
     top, level, j = len(tree.levels) - 2, len(tree.levels) - 2, np.uint64(0)
-    if not _crossed(tree, tree.start + tree.levels[top] * _8, boundary):
+    if not _crossed(tree, tree.levels[top] * _8, boundary):
         return
     if top == 0:
-        _move(tree, j, tree.nodes[tree.start + ESTIMATE] >= boundary)
+        _move(tree, j, tree.nodes[ESTIMATE] >= boundary)
         return
     while True:
         deeper = False
         for i in range(j * _8, j * _8 + _8):
-            o = tree.start + (tree.levels[level - 1] + np.uint64(i)) * _8
+            o = (tree.levels[level - 1] + np.uint64(i)) * _8
             if _crossed(tree, o, boundary):
                 if level > 1:
                     level, j, deeper = level - 1, np.uint64(i), True
@@ -278,11 +264,11 @@ def _grown(tree: Tree, what, growth):
         return np.int64(-1), -_INF
     top = len(tree.levels) - 2
     which = _first(tree, what)
-    o = tree.start + np.uint64(which) * _8
+    o = np.uint64(which) * _8
     best = tree.nodes[o + what] + growth * tree.nodes[o + SPREAD]
     level, j = top, np.uint64(0)
     while True:
-        o = tree.start + (tree.levels[level] + j) * _8
+        o = (tree.levels[level] + j) * _8
         value = tree.nodes[o + what] + growth * tree.nodes[o + SPREAD]
         if value > best or (value == best and j << (_3 * np.uint64(level)) < np.uint64(which)):
             if level > 0:

@@ -23,8 +23,10 @@ from typing import Any
 
 from bandit_envs.kernels import choice, inlined
 
-from ..core.algorithm import Algorithm, count_pulls, per_arm, planned, pull, setting
+from ..core.algorithm import Algorithm
 from ..core.confidence import delta_of, scale_of
+from ..core.declared import per_arm, setting
+from ..core.plans import count_pulls, planned, pull
 
 SAMPLING = ("hdoc", "lucb-g", "apt-g")
 

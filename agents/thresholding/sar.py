@@ -20,8 +20,10 @@ import numpy as np
 from bandit_envs.kernels import part
 
 from ..core.agent import LOCAL_PROBLEMS, Ints, Observation, seen_means
-from ..core.algorithm import Algorithm, per_arm, per_episode, pull, setting
+from ..core.algorithm import Algorithm
+from ..core.declared import per_arm, per_episode, setting
 from ..core.phases import budget_for, phase_ends
+from ..core.plans import pull
 
 PASSES = 64  # over Q in a phase, at most: enough for answers on the way, few enough for large budgets
 

@@ -26,8 +26,9 @@ from typing import Any
 from bandit_envs.kernels import choice, flag, integer, number
 from bandit_envs.problems import CUTOFFS, Deviation, Samples, deviations
 
-from ..core.algorithm import per_episode, pull, scratch, setting
 from ..core.confidence import LEAST, MOST, delta_of, tolerance_of, width_of
+from ..core.declared import per_episode, scratch, setting
+from ..core.plans import pull
 from .selection import TopKAgent, draw, draw_evenly, rank, uniform
 
 UNLIMITED = 2**62  # pulls that no arm reaches

@@ -26,9 +26,10 @@ import numpy as np
 from bandit_envs.kernels import PULLS_LIMIT, choice, part
 
 from ..core.agent import Floats, Ints
-from ..core.algorithm import per_episode, pull, setting
 from ..core.confidence import delta_of, scale_of, tolerance_of
+from ..core.declared import per_episode, setting
 from ..core.largest import nth_largest, size_of
+from ..core.plans import pull
 from .elimination import SetAlgorithm, finish, mark, measure, pull_undecided
 
 ROUNDS = 40  # by then a round takes more pulls than an arm may have

@@ -31,10 +31,11 @@ import numpy as np
 from bandit_envs.kernels import PULLS_LIMIT, integer, number
 
 from ..core.agent import Floats, Ints
-from ..core.algorithm import count_pulls, per_episode, setting
 from ..core.confidence import delta_of, scale_of, tolerance_of
+from ..core.declared import per_episode, setting
 from ..core.largest import nth_largest, size_of
 from ..core.phases import budget_for
+from ..core.plans import count_pulls
 from .elimination import SetAlgorithm, finish, measure, pull_undecided
 
 

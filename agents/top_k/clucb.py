@@ -21,11 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs.kernels import inlined, part, view
+from bandit_envs.kernels import inlined, part
 
-from ..core.algorithm import count_pulls, parts_of, per_arm, per_episode, planned, pull, scratch, setting
 from ..core.confidence import delta_of, scale_of
+from ..core.declared import parts_of, per_arm, per_episode, scratch, setting
 from ..core.largest import smallest
+from ..core.plans import count_pulls, planned, pull
 from .selection import TopKAgent, gather, rank
 
 # Reductions of rows of 4 n numbers go in four chains, as each step of a single one would wait for the last. A row that
@@ -33,15 +34,9 @@ from .selection import TopKAgent, gather, rank
 _1, _2, _3, _4 = (np.uint64(i) for i in range(1, 5))
 
 
-@view
-def whole(x, e):
-    """The same row for all episodes."""
-    return x
-
-
 def padded(fill: float) -> Any:
     """A row over the arms for a computation on one episode, filled up with this number."""
-    return parts_of(lambda E, K: np.full((K + 3) // 4 * 4, fill), whole)
+    return parts_of(lambda E, K: np.full((K + 3) // 4 * 4, fill))
 
 
 @inlined

@@ -12,8 +12,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..core.algorithm import setting
 from ..core.confidence import delta_of, positive_tolerance_of, scale_of
+from ..core.declared import setting
 from .elimination import SetAlgorithm, affordable, finish, measure, pull_undecided
 
 

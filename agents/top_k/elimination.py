@@ -14,8 +14,10 @@ import numpy as np
 from bandit_envs.kernels import PULLS_LIMIT, part
 
 from ..core.agent import Bools, Floats, Ints, Observation, seen_means
-from ..core.algorithm import Algorithm, per_arm, per_episode, pull, scratch, setting
+from ..core.algorithm import Algorithm
+from ..core.declared import per_arm, per_episode, scratch, setting
 from ..core.largest import keep_largest, size_of
+from ..core.plans import pull
 
 
 def with_best(m: Floats, S: Bools, A: Bools, k: int) -> Bools:

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from ..core.agent import Ints
-from ..core.algorithm import setting
 from ..core.confidence import delta_of, positive_tolerance_of, scale_of
+from ..core.declared import setting
 from ..core.largest import keep_largest
 from .elimination import SetAlgorithm, affordable, finish, mark, measure, pull_undecided
 from .median_elimination import pulls_per_arm

@@ -11,9 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.agent import Ints
-from ..core.algorithm import per_arm, pull, setting
 from ..core.confidence import delta_of, positive_tolerance_of
+from ..core.declared import per_arm, setting
 from ..core.largest import keep_largest, size_of
+from ..core.plans import pull
 from .elimination import SetAlgorithm, activate, affordable, finish, mark, measure
 from .median_elimination import pulls_per_arm, width_constant
 

@@ -23,8 +23,9 @@ from typing import Any, NamedTuple
 
 from bandit_envs.kernels import choice, inlined, part
 
-from ..core.algorithm import arm_at, count_pulls, per_episode, pull, setting
 from ..core.confidence import delta_of, scale_of, tolerance_of
+from ..core.declared import per_episode, setting
+from ..core.plans import arm_at, count_pulls, pull
 from .selection import TopKAgent, rank
 
 K1, A = 405.5, 1.1

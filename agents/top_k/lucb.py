@@ -22,9 +22,11 @@ from bandit_envs.kernels import choice, integer, number, part
 
 from ..core import trees
 from ..core.agent import Bools, Floats, Ints, Observation, seen_means
-from ..core.algorithm import Algorithm, count_pulls, parts_of, per_episode, planned, pull, setting
+from ..core.algorithm import Algorithm
 from ..core.confidence import TABULATED, delta_of, lil_table, scale_of, tabulated, tolerance_of
-from ..core.trees import Forest, put_running, put_scaled, rivals, scaled_rivals, tree_of
+from ..core.declared import parts_of, per_episode, setting
+from ..core.plans import count_pulls, planned, pull
+from ..core.trees import Tree, put_running, put_scaled, rivals, scaled_rivals
 from .elimination import with_best
 
 WIDTHS = ("hoeffding", "lil")
@@ -73,7 +75,7 @@ class LUCB(Algorithm):
     t = per_episode(int)  # rounds so far
     scale = per_episode(float)  # Hoeffding widths in the tree are scale / sqrt(N)
     h, l, gap = per_episode(int), per_episode(int), per_episode(float)  # noqa: E741
-    tree = parts_of(Forest.of, tree_of)  # the bounds of the arms; High is inside
+    tree = parts_of(Tree.of)  # the bounds of the arms; High is inside
 
     def begin(ep, own):
         """Every arm has been pulled once: arms 0 .. k - 1 are High until they are ranked."""

@@ -16,8 +16,9 @@ from typing import Any
 from bandit_envs import Task
 from bandit_envs.kernels import jit
 
-from ..core.algorithm import Algorithm, setting
+from ..core.algorithm import Algorithm
 from ..core.confidence import delta_of, positive_tolerance_of, scale_of
+from ..core.declared import setting
 from ..core.largest import keep_largest, size_of
 from ..core.phases import whole
 from .elimination import SetAlgorithm, finish, mark, measure, pull_undecided

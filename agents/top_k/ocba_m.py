@@ -18,7 +18,8 @@ from typing import Any
 from bandit_envs.kernels import inlined, integer
 from bandit_envs.problems import at_boundary, cutoff
 
-from ..core.algorithm import count_pulls, pull, scratch, setting
+from ..core.declared import scratch, setting
+from ..core.plans import count_pulls, pull
 from .selection import TopKAgent, draw, rank, uniform
 
 LEAST_VARIANCE, LEAST_DISTANCE = 1e-12, 1e-9

@@ -19,7 +19,7 @@ from typing import Any
 from bandit_envs.kernels import flag, part
 
 from ..core.agent import Bools, Floats
-from ..core.algorithm import per_episode, scratch, setting
+from ..core.declared import per_episode, scratch, setting
 from ..core.largest import keep_largest, nth_largest, size_of
 from ..core.phases import budget_for
 from .elimination import SetAlgorithm, activate, finish, mark, measure, pull_undecided, with_best

@@ -23,8 +23,8 @@ from typing import Any
 
 from bandit_envs.kernels import PULLS_LIMIT, choice, flag, integer, part
 
-from ..core.algorithm import per_arm, per_episode, scratch, setting
 from ..core.confidence import delta_of, width_of
+from ..core.declared import per_arm, per_episode, scratch, setting
 from ..core.largest import nth_largest, size_of
 from .elimination import SetAlgorithm, finish, pull_undecided
 

@@ -10,8 +10,10 @@ from typing import Any
 from bandit_envs.kernels import agent_uniform, inlined, part
 from bandit_envs.problems import at_boundary
 
-from ..core.algorithm import Algorithm, count_pulls, per_arm, per_episode, planned, scratch, setting
+from ..core.algorithm import Algorithm
+from ..core.declared import per_arm, per_episode, scratch, setting
 from ..core.largest import keep_largest
+from ..core.plans import count_pulls, planned
 
 
 @part

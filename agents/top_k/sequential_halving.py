@@ -17,7 +17,7 @@ import numpy as np
 from bandit_envs.kernels import flag
 
 from ..core.agent import Ints
-from ..core.algorithm import setting
+from ..core.declared import setting
 from ..core.largest import keep_largest
 from ..core.phases import budget_for
 from .elimination import SetAlgorithm, finish, mark, measure, pull_undecided

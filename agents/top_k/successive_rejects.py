@@ -21,7 +21,7 @@ import numpy as np
 from bandit_envs.kernels import part
 
 from ..core.agent import Ints
-from ..core.algorithm import setting
+from ..core.declared import setting
 from ..core.largest import keep_largest, nth_largest, size_of
 from ..core.phases import budget_for, phase_ends
 from .elimination import SetAlgorithm, finish, measure, pull_undecided

@@ -26,9 +26,11 @@ from bandit_envs import Problem
 from bandit_envs.kernels import inlined, number, part, view
 
 from ..core.agent import Bools, Floats, Ints, Observation, seen_means
-from ..core.algorithm import Algorithm, count_pulls, per_arm, per_episode, pull, scratch, setting
+from ..core.algorithm import Algorithm
 from ..core.confidence import delta_of, scale_of
+from ..core.declared import per_arm, per_episode, scratch, setting
 from ..core.largest import smallest
+from ..core.plans import count_pulls, pull
 
 C = 0.5
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .addresses import by_address
+from .addresses import StructKind, address_of, by_address, kind_of
 from .belief import beta_below
 from .checks import (
     choice,
@@ -20,6 +20,7 @@ from .checks import (
     within_ends,
 )
 from .compiled import inlined, jit, lean, part, view
+from .floor import checks_bounds
 from .geometry import Polyhedron
 from .kept import WATCHERS
 from .naming import json_of, parse_call, unknown
@@ -33,17 +34,15 @@ from .rng import (
     root_key,
     root_number,
 )
-from .routines import call_routine, carray, decided, last_fields, pointer, routine
+from .routines import call_routine, carray, decided, pointer, record_at, routine
 from .spellings import SPELLINGS, respelled, spelled
-from .structs import Kernel, assemble, certain, episode_kernel, fleeting, kernel
+from .structs import Kernel, annotated, assemble, certain, episode_kernel, fleeting, kernel
 
 __all__ = [
-    "EPISODES_LIMIT", "Kernel", "PULLS_LIMIT", "Polyhedron", "SPELLINGS", "WATCHERS", "agent_uniform",
-    "agent_uniforms", "assemble", "beta_below", "by_address", "call_routine", "carray", "certain", "choice", "decided",
-    "episode_kernel", "errors_of",
-    "flag", "fleeting", "inlined", "install_hint", "integer", "integers", "interval", "jit", "json_of", "kernel",
-    "last_fields",
-    "lean", "mask", "normal_quantiles", "number", "numbers", "orders", "parse_call", "part", "pointer", "require",
-    "respelled",
-    "root_key", "root_number", "routine", "spelled", "unknown", "unzipped", "view", "within_ends",
+    "address_of", "agent_uniform", "agent_uniforms", "annotated", "assemble", "beta_below", "by_address",
+    "call_routine", "carray", "certain", "checks_bounds", "choice", "decided", "episode_kernel", "EPISODES_LIMIT",
+    "errors_of", "flag", "fleeting", "inlined", "install_hint", "integer", "integers", "interval", "jit", "json_of",
+    "Kernel", "kernel", "kind_of", "lean", "mask", "normal_quantiles", "number", "numbers", "orders", "parse_call",
+    "part", "pointer", "Polyhedron", "PULLS_LIMIT", "record_at", "require", "respelled", "root_key", "root_number",
+    "routine", "spelled", "SPELLINGS", "StructKind", "unknown", "unzipped", "view", "WATCHERS", "within_ends",
 ]  # fmt: skip

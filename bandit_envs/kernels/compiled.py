@@ -158,11 +158,15 @@ class _Late:
         return _njit(self.function, **self.options, **cache)
 
 
-def callback(function: Callable[..., None], signature: Any) -> Any:
-    """What bears the address of a function that is compiled for C, by this signature, and kept on disk."""
+def callback(function: Callable[..., None], signature: Any, arrays: bool) -> Any:
+    """What bears the address of a function that is compiled for C, by this signature, and kept on disk.
+
+    `arrays`: whether it makes arrays, if only of pointers.
+    """
+    options = floor.KERNEL if arrays else floor.LEAN
 
     def made(**cache: bool) -> Any:
-        return NUMBA.cfunc(signature, nopython=True, error_model="numpy", **floor.KERNEL, **cache)(function)
+        return NUMBA.cfunc(signature, nopython=True, error_model="numpy", **options, **cache)(function)
 
     if not floor.PLAIN:
         return made()

@@ -20,19 +20,20 @@ types: Any = NUMBA.types
 carray: Any = NUMBA.carray
 
 
-def routine(function: Callable[..., None], *arguments: str | type[Any]) -> Any:
+def routine(function: Callable[..., None], *arguments: Any, arrays: bool = True) -> Any:
     """Compile a function for arguments of these types, and keep it on disk.
 
     Args:
         function: what is to be compiled.
         *arguments: "int64", "uint64", "float64"; or with a star, "float64*", for an array, which the function is given
-            by its first element, and makes by `carray(first, shape)`; or the class of a struct `by_address`.
+            by its first element, and makes by `carray(first, shape)`; the class of a struct `by_address`; or a type.
+        arrays: whether the function makes arrays, if only of pointers.
 
     Returns:
         What bears its `address`, which is good for as long as this is kept.
     """
-    kinds = [_kind(one) if isinstance(one, str) else one.numba_type for one in arguments]
-    return callback(function, types.void(*kinds))
+    kinds = [_kind(one) if isinstance(one, str) else getattr(one, "numba_type", one) for one in arguments]
+    return callback(function, types.void(*kinds), arrays)
 
 
 def _kind(name: str) -> Any:
@@ -89,17 +90,15 @@ def decided(typing: Any, found: Any) -> Any:
     return found(found), lambda context, builder, signature, values: values[0]
 
 
-def last_fields(dtype: Any) -> Any:
-    """A function for compiled code: the last fields of a record, which are those of this dtype, as one of their own."""
-    kind, first = NUMBA.from_dtype(dtype), dtype.names[0]
+def record_at(dtype: Any) -> Any:
+    """A function for compiled code: the record of this dtype at an address, an int64."""
+    kind = NUMBA.from_dtype(dtype)
 
     @intrinsic
-    def last_fields_of(typing: Any, record: Any) -> Any:
+    def record_at_address(typing: Any, address: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            byte, place = ir.IntType(8), ir.Constant(ir.IntType(64), record.offset(first))
-            begin = builder.gep(builder.bitcast(values[0], byte.as_pointer()), [place])
-            return builder.bitcast(begin, ir.ArrayType(byte, kind.size).as_pointer())
+            return builder.inttoptr(values[0], context.get_value_type(kind))
 
-        return kind(record), generate
+        return kind(address), generate
 
-    return last_fields_of
+    return record_at_address

@@ -102,7 +102,7 @@ class Kernel:
     def _handed(self, given: tuple[Any, ...], cast: bool) -> tuple[Any, ...]:
         """The arguments, cast or not, with the fields of structs that the cache on disk cannot name in their places."""
         if cast:
-            given = tuple(map(_cast, self.arguments, self.kinds, given))
+            given = tuple(map(annotated, self.arguments, self.kinds, given))
         if not self._apart:
             return given
         return tuple(x for kind, one in zip(self.kinds, given, strict=True) for x in _taken_apart(kind, one))
@@ -233,13 +233,15 @@ def _taken_apart(kind: Any, one: Any) -> Iterator[Any]:
         yield one
 
 
-def _cast(name: str, kind: Any, one: Any) -> Any:
+def annotated(name: str, kind: Any, one: Any) -> Any:
     """An argument as its annotation says."""
     fields = _kinds_of(kind)
     if fields is not None:
         if not isinstance(one, kind):
             raise TypeError(f"{name} must be of the class {kind.__name__}, got {one!r:.200}")
-        return kind(*(_cast(f"{name}.{field}", fields[field], value) for field, value in zip(fields, one, strict=True)))
+        return kind(
+            *(annotated(f"{name}.{field}", fields[field], value) for field, value in zip(fields, one, strict=True))
+        )
     if kind not in _NAMED:
         return one
     try:

@@ -127,7 +127,7 @@ def test_one_compilation_is_for_any_number_of_arms() -> None:
     for K in (3, 5, 7):
         envs = environment(K)
         played(agents.make(Records, envs), envs, 12)
-    assert len(Records.form.kernel._entries) == 1
+    assert len(Records.form._routines) == 1
 
 
 def test_a_subclass_that_declares_nothing_shares_the_code() -> None:
@@ -193,9 +193,16 @@ def makes_arrays(ep, own):
     pull(ep, np.argmax(np.zeros(3)))
 
 
+def in_vain(ep, own):
+    if count_pulls(ep) == 5:
+        raise ValueError("the sixth arm")
+    pull(ep, 0)
+
+
 @pytest.mark.parametrize(
     ("kind", "said"),
     [
+        (algorithm(in_vain), "the sixth arm"),
         (Wrong, r"planned 1 pulls of arm 3: arms are 0 \.\. 2"),
         (type(Algorithm)("Below", (Wrong,), {"how": BELOW}), r"planned 1 pulls of arm -1: arms are 0 \.\. 2"),
         (type(Algorithm)("Never", (Wrong,), {"how": NEVER}), r"planned 0 pulls of arm 0: .* once or more often"),

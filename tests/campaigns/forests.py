@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.core.trees import (
-    Forest,
     Tree,
     argmax_upper,
     argmax_upper_outside,
@@ -21,7 +20,6 @@ from agents.core.trees import (
     grown_lower_inside,
     grown_upper_outside,
     is_inside,
-    levels_of,
     lower,
     max_estimate,
     max_lower,
@@ -97,9 +95,9 @@ class Pair:
     """A tree and its plain form, the second of three in one array."""
 
     def __init__(self, K: int) -> None:
-        self.K, self.plain, forest = K, Plain(K), Forest.of(3, K)
+        self.K, self.plain, forest = K, Plain(K), Tree.of(3, K)
         self.trees = forest.nodes.reshape(3, -1, 8)
-        self.tree = Tree(forest.nodes, np.uint64(self.trees[0].size), forest.levels)
+        self.tree = Tree(self.trees[1].reshape(-1), forest.levels)
 
     def set(self, i: int, m: float, low: float, high: float, inside: bool) -> None:
         _put(self.tree, i, m, low, high, inside)
@@ -182,7 +180,7 @@ def check_growth(K: int, trials: int) -> None:
     """Extremes under growth, as a scan finds them, ties to the lowest arm; the tree holds the bounds before it."""
     g = np.random.default_rng(K)
     for trial in range(trials):
-        tree = Tree(Forest.of(1, K).nodes, np.uint64(0), levels_of(K))
+        tree = Tree.of(1, K)
         coarse = trial % 2 == 0  # many ties
         m = g.integers(0, 4, K) / 4 if coarse else g.random(K)
         spread = 1 / np.sqrt(g.integers(1, 4 if coarse else 400, K))

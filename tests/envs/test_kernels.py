@@ -22,6 +22,8 @@ from processes import with_path
 import agents
 from agents.baselines import next_in_turn
 from agents.certified.top_two import Thompson
+from agents.core.plans import decide_by
+from agents.thresholding.hdoc import HDoC
 from bandit_envs.kernels import Kernel, episode_kernel, jit, kernel
 from bandit_envs.kernels.stamps import stamp_of
 from bandit_envs.simulation import Playing, Quiet, player
@@ -241,12 +243,13 @@ def test_the_stamp_is_of_all_that_a_function_is_compiled_from(old: str, new: str
 
 
 def test_the_stamp_is_the_same_in_every_process() -> None:
-    code = "from agents.certified.top_two import Thompson; from bandit_envs.kernels.stamps import stamp_of; "
-    code += "print(stamp_of(Thompson.form.kernel.compiled.py_func))"
+    code = "from agents.certified.top_two import Thompson; from agents.core.plans import decide_by; "
+    code += "from bandit_envs.kernels.stamps import stamp_of; "
+    code += "print(stamp_of(decide_by(Thompson.form.rules, Thompson.prepare)))"
     command = [sys.executable, "-c", code]
     variables = with_path(PYTHONHASHSEED="1")
     told = subprocess.run(command, env=variables, capture_output=True, check=True, cwd=ROOT, text=True)
-    assert told.stdout.strip() == stamp_of(Thompson.form.kernel.compiled.py_func)  # whose hashes are others
+    assert told.stdout.strip() == stamp_of(decide_by(Thompson.form.rules, Thompson.prepare))  # whose hashes are others
 
 
 @jit
@@ -279,8 +282,8 @@ def test_the_stamp_knows_values_of_every_kind() -> None:
 
 
 def test_threads_play_side_by_side() -> None:
-    """Two players of one kernel, which nobody has called before, in two threads at once."""
-    player.cache_clear()
+    """The rules of an algorithm, which nobody has called before, played in two threads at once."""
+    HDoC.form._routines.clear()
     kwargs = {"instance": "tao2019-1", "budget": 3000}
 
     def scores() -> Any:

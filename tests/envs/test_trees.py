@@ -7,7 +7,7 @@ import pytest
 from forests import Pair, _extremes, _leaf, begin, check_best, check_boundary, check_growth
 
 from agents.core.trees import (
-    Forest,
+    Tree,
     argmax_upper,
     argmax_upper_outside,
     argmin_lower_inside,
@@ -26,7 +26,7 @@ def test_levels() -> None:
     assert levels_of(8).tolist() == [0, 8, 9]
     assert levels_of(9).tolist() == [0, 16, 24, 25]  # 2 blocks, 1 block, the root
     assert levels_of(65).tolist() == [0, 72, 88, 96, 97]  # 9 blocks, 2, 1, the root
-    assert Forest.of(3, 9).nodes.shape == (3 * 25 * 8,)
+    assert Tree.of(3, 9).nodes.shape == (3 * 25 * 8,)
 
 
 def test_by_hand() -> None:

@@ -163,19 +163,18 @@ def training() -> None:
 
 
 def kernels() -> None:
-    """Prints how often the player of the free algorithm was taken from the disk, and how often it was compiled."""
+    """Prints how often the rules of the free algorithm were taken from the disk, and how often they were compiled."""
     from stranger.agents import BothSides
 
-    kernel, said = BothSides.form.kernel, list[str]()
+    said = list[str]()
     handler = logging.Handler(logging.DEBUG)
     handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
     logger = logging.getLogger("bandit_envs.kernels.compiled")
     logger.addHandler(handler)
     logger.setLevel(logging.DEBUG)
-    bandit_envs.simulation.player.cache_clear()  # what it has read before
+    BothSides.form._routines.clear()  # what it has read before
     rows("both-sides")
-    name = bandit_envs.simulation.player(kernel).compiled.py_func.__qualname__
-    said = [text.split()[0] for text in said if text.endswith(name)]
+    said = [text.split()[0] for text in said if text.endswith("BothSides.sample.decide")]
     print(said.count("read"), said.count("compiling"))
 
 
