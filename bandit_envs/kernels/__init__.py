@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .addresses import by_address
+from .ahead import expect
 from .belief import beta_below
 from .checks import (
     choice,
@@ -40,7 +41,7 @@ from .structs import Kernel, assemble, certain, episode_kernel, fleeting, kernel
 __all__ = [
     "EPISODES_LIMIT", "Kernel", "PULLS_LIMIT", "Polyhedron", "SPELLINGS", "WATCHERS", "agent_uniform",
     "agent_uniforms", "assemble", "beta_below", "by_address", "call_routine", "carray", "certain", "choice", "decided",
-    "episode_kernel", "errors_of",
+    "episode_kernel", "errors_of", "expect",
     "flag", "fleeting", "inlined", "install_hint", "integer", "integers", "interval", "jit", "json_of", "kernel",
     "last_fields",
     "lean", "mask", "normal_quantiles", "number", "numbers", "orders", "parse_call", "part", "pointer", "require",
