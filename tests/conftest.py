@@ -1,5 +1,6 @@
 """Fixtures that several test files share."""
 
+import os
 import re
 import sys
 import tomllib
@@ -17,6 +18,7 @@ from spent import *  # noqa: F403  # CPU seconds by folder
 from bandit_envs import DISTRIBUTIONS, INSTANCES, PROBLEMS
 from bandit_envs.instances import datasets
 
+os.environ.setdefault("BANDIT_ENVS_HELPERS", "0")  # tests use all cores
 settings.register_profile("same", derandomize=True)  # the same examples each time
 settings.load_profile("same")
 BY_DEFAULT = pytest.approx

@@ -304,6 +304,16 @@ class CertifiedAlgorithm(Algorithm):
         }
         return state
 
+    def kernels(self) -> tuple[Any, ...]:
+        if self.task.items:
+            return self._elimination.kernels()
+        sides, looks = self.sides, self._decider.kernels if self.may_stop else ()
+        routines = ((routine_of, name, sides.kind, sides.distribution) for name in self._asks)
+        return *super().kernels(), *routines, *looks, *(self._alone.kernels if sides.kind == LOCAL else ())
+
+    def form_beside(self) -> dict[str, Any]:
+        return {"desk": np.zeros((), DESK), "shares": np.zeros(1)}
+
     def beside(self, whole: Any) -> tuple[dict[str, Any], Any]:
         kept, desk, decider, sides = whole.own["certified"], np.zeros((), DESK), self._decider, self.sides
         need, quick = math.log(1.0 / self.delta) if self.may_stop else math.inf, decider is not self.certifier

@@ -431,6 +431,10 @@ class Agent(ABC):
             answer[slots] = self.recommended(observation, state, slots)
         return {"arm": arms, "times": once.copy() if times is None else times, "answer": answer}
 
+    def kernels(self) -> tuple[Any, ...]:
+        """Kernels that it needs to decide and to play, for `expect`."""
+        return ()
+
     @property
     def plays(self) -> bool:
         """Whether the agent can play whole episodes in compiled code, see `play`."""

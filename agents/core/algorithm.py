@@ -333,14 +333,21 @@ class Algorithm(Agent, metaclass=_Declared):
             state.bound = settings, self._batch(whole, beside), (beside, kept)
         return state.bound[1]  # type: ignore[no-any-return]
 
-    def _batch(self, whole: AlgorithmState, beside: dict[str, Any]) -> Batch:
-        E, K, D, blank = len(whole.now), self.task.K, self.task.D, list[tuple[int, int]]()
+    def _some_rows(
+        self, whole: AlgorithmState, beside: dict[str, Any]
+    ) -> tuple[list[tuple[dict[str, Any], dict[str, Any]]], list[StructKind]]:
+        """`rows_of` the first two episodes, with places for what will be shown, and the kinds of the two."""
+        E, K, D = len(whole.now), self.task.K, self.task.D
         of_arms = np.zeros((K, D) if D > 1 and not self.flat else K * D)
         forms = {"pulls": np.zeros(K, INT), "moments": np.zeros(0), "seed": 0, "remaining": 0}
         shown = {name: forms.get(name, of_arms) for name in self.form.reads}
+        rows = [self.rows_of(whole, beside, shown, e) for e in range(min(E, 2))]
+        return rows, [StructKind(tuple((name, kind_of(one, name)) for name, one in each.items())) for each in rows[0]]
+
+    def _batch(self, whole: AlgorithmState, beside: dict[str, Any]) -> Batch:
+        E, blank = len(whole.now), list[tuple[int, int]]()
         some = whole if E else self._blank_states[0]
-        rows = [self.rows_of(some, beside, shown, e) for e in range(min(max(E, 1), 2))]
-        kinds = [StructKind(tuple((name, kind_of(one, name)) for name, one in each.items())) for each in rows[0]]
+        rows, kinds = self._some_rows(some, beside)
         ep, own = map(address_of, kinds)
         plan, begin = some.now["size"].ctypes.data, ep.first[-1]
         words = [np.array([*ep.words(one.values()), *own.words(two.values()), plan]) for one, two in rows]
@@ -349,7 +356,7 @@ class Algorithm(Agent, metaclass=_Declared):
         if first := self.form.now.fields["size"][1]:  # type: ignore[index]
             blank.append((ep.first[ep.fields.index("now")], first))
         blank += [
-            (begin + own.first[own.fields.index(name)], whole.own[name].itemsize * K)
+            (begin + own.first[own.fields.index(name)], whole.own[name].itemsize * self.task.K)
             for name, one in self.form.own
             if one.role == "per_arm"
         ]
@@ -378,6 +385,14 @@ class Algorithm(Agent, metaclass=_Declared):
         shapes = (shapes_of(self.task, E) for E in (1, 2))
         one, two = (self.initial_state({name: np.zeros(shape) for name, shape in of.items()}) for of in shapes)
         return one, two
+
+    def kernels(self) -> tuple[Any, ...]:
+        _, kinds = self._some_rows(self._blank_states[0], self.form_beside())
+        return choose, play, (rules_of, type(self), *kinds)
+
+    def form_beside(self) -> dict[str, Any]:
+        """Values of the forms of those of `beside`, without what these cost."""
+        return {}
 
     def beside(self, whole: AlgorithmState) -> tuple[dict[str, Any], Any]:
         """What else an episode has, {name: value}, the same for all; and what to keep as long as it is used."""
@@ -440,6 +455,11 @@ class Algorithm(Agent, metaclass=_Declared):
         rows: Any = (0 if answer.ndim == 1 else slice(None)) if slots is None else slots
         own = self.answers | (state.now["stopped"][rows][..., None] != 0)
         return np.where(own, state.own["answer"][rows], answer)
+
+
+def rules_of(kind: type[Algorithm], *kinds: StructKind) -> Any:
+    """`Form.rules_for` of a class."""
+    return kind.form.rules_for(*kinds)
 
 
 def _constructor(base: Callable[..., None], fields: Mapping[str, Field]) -> Callable[..., None]:

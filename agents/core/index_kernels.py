@@ -32,7 +32,7 @@ from bandit_envs.kernels import (
 from bandit_envs.problems import Measure
 from bandit_envs.simulation import BLOCK, ENDED, LIVE, Playing, block_of_pulls, open_block, pull_once, spend
 
-from .agent import Floats
+from .agent import Floats, Ints
 
 FEW = 8  # so many episodes, or more, are played side by side
 WIDTH = 16  # children of a node of a tree
@@ -54,19 +54,19 @@ class Rule(NamedTuple):
     own: int
     centre: float  # what is taken off a mean
     measure: int  # the address of the problem's routine of distances, which finds margins; 0: mean - centre is one
-    numbers: Any  # (m,) floats of the problem, for that routine
+    numbers: Floats  # (m,) of the problem, for that routine
 
 
 class Board(NamedTuple):
     """The indices of all arms in all episodes."""
 
-    table: Any  # scan: (K, E); tree: (E, sum of levels), leaves first
-    levels: Any  # tree: where each level starts, and the end; empty for a scan
-    last: Any  # (E,) the arm chosen last
+    table: Annotated[Floats, 2]  # scan: (K, E); tree: (E, sum of levels), leaves first
+    levels: Ints  # tree: where each level starts, and the end; empty for a scan
+    last: Ints  # (E,) the arm chosen last
     first: float  # the index of an arm never pulled
     running: bool  # an arm's index never falls
     doubted: bool  # an index may be NaN
-    given: Any  # (E,) the margin of the arm chosen last where the caller has filled it in, else NaN
+    given: Floats  # (E,) the margin of the arm chosen last where the caller has filled it in, else NaN
 
 
 # --- scans ------------------------------------------------------------------------------------------------------------
@@ -248,7 +248,7 @@ def choose(board, e):
 
 
 @kernel(nogil=True)
-def play(rule: Rule, board: Board, playing: Playing, out):
+def play(rule: Rule, board: Board, playing: Playing, out: Ints):
     """Play every episode whose `out` is UNPLAYED, as `player` does.
 
     Where no margin is measured, all episodes are to be played: blocks side by side as far as all are quiet, then each

@@ -296,6 +296,9 @@ class IndexPolicy(Agent):
             return m.last * task.D + turns.spot
         return m.last.copy()
 
+    def kernels(self) -> tuple[Any, ...]:
+        return (play,) if self.plays else ()
+
     @property
     def plays(self) -> bool:
         own = type(self).choose is IndexPolicy.choose and type(self).initial_state is IndexPolicy.initial_state

@@ -11,7 +11,7 @@ import contextlib
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -35,27 +35,33 @@ byte_of: Any = record_at(np.dtype([("value", np.uint8)]))
 # What the episodes have shown, of all that an algorithm may read; `seed` and `remaining` are numbers of an episode.
 SEEN = {"pulls": INT, "mean": FLOAT, "total": FLOAT, "variance": FLOAT, "moments": FLOAT, "seed": INT, "remaining": INT}
 
+Table = Annotated[Floats, 2]
+
 
 @certain
 class Shown(NamedTuple):
     """What the episodes have shown, a row of each: (E, K), with D coordinates (E, K D), the last two (E, 1)."""
 
-    pulls: Ints
-    mean: Floats
-    total: Floats
-    variance: Floats
-    moments: Floats
-    seed: Ints
-    remaining: Ints
+    pulls: Annotated[Ints, 2]
+    mean: Table
+    total: Table
+    variance: Table
+    moments: Table
+    seed: Annotated[Ints, 2]
+    remaining: Annotated[Ints, 2]
 
 
 class Batch(NamedTuple):
     """The episodes of an algorithm, and its rules."""
 
-    words: Ints  # (E, words): `ep`, then `own`, and at the end the address of the episode's record of `PLAN`
-    todo: Ints  # (E, 2, R) arms of the plan, in the order of their pulls, and how often to pull each
+    words: Annotated[
+        Ints, 2
+    ]  # (E, words): `ep`, then `own`, and at the end the address of the episode's record of `PLAN`
+    todo: Annotated[Ints, 3]  # (E, 2, R) arms of the plan, in the order of their pulls, and how often to pull each
     places: Ints  # of `SEEN`, where its words begin; -1: it is not read
-    blank: Ints  # (n, 2) words with the address of what is 0 where an episode begins, and how many bytes that are
+    blank: Annotated[
+        Ints, 2
+    ]  # (n, 2) words with the address of what is 0 where an episode begins, and how many bytes that are
     decide: int  # the address of the rules
     own: int  # where the words of `own` begin
     passes: int  # how often every arm is pulled first
@@ -266,7 +272,7 @@ def next_arm(batch, shown, plan, e, most):
 
 
 @kernel
-def choose(batch: Batch, shown: Shown, times: Times, out):
+def choose(batch: Batch, shown: Shown, times: Times, out: Ints):
     """The next arm of each episode, and how often to pull it."""
     for episode in range(len(out)):
         e = np.uint64(episode)
@@ -275,7 +281,7 @@ def choose(batch: Batch, shown: Shown, times: Times, out):
 
 
 @kernel(nogil=True)
-def play(batch: Batch, shown: Shown, times: Times, out, playing: Playing):
+def play(batch: Batch, shown: Shown, times: Times, out: Ints, playing: Playing):
     """Pull the chosen arms in each episode for as long as `Quiet` allows; `out` and `times` are the next, unpulled."""
     sim, quiet = playing.sim, playing.quiet
     K = sim.rules.K

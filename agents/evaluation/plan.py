@@ -16,7 +16,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from bandit_envs import PureExplorationVectorEnv, Task
-from bandit_envs.kernels import PULLS_LIMIT, flag, integer, number
+from bandit_envs.kernels import PULLS_LIMIT, expect, flag, integer, number
 from bandit_envs.problems import observation_form
 from bandit_envs.simulation import Quiet
 from bandit_envs.stopping import Certifier
@@ -123,6 +123,10 @@ def plans_of(
                 found.insert(first, (Plan(label, agent, forms, env_id, own, *how, *known), envs))
                 if once:
                     break
+        for plan, _ in found:
+            expect("agent", *(plan.policy.kernels() if isinstance(plan.policy, Agent) else ()))
+            if plan.level and (certifier := certifier_of(plan.policy, plan.task)) is not None:
+                expect("end", *certifier.kernels)
         for plan, envs in found:
             _decide_once(plan, envs)
     level = any(plan.level for plan, _ in found)  # then all have the column

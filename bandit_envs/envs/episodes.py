@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from gymnasium.error import ResetNeeded
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ..instances.instance import Instance, drawn
 from ..kernels import rng
+from ..kernels.ahead import expect
 from ..kernels.checks import as_array, integer, integers
 from ..kernels.compiled import jit
 from ..kernels.naming import unknown
@@ -27,11 +28,12 @@ from .setting import Setting, check_id
 from .waiting import Waiting
 
 Array = NDArray[Any]
+Table = Annotated[NDArray[np.float64], 2]
 Info = dict[str, Any]
 
 
 @jit
-def _seen(rows, pulls, mean, out):
+def _seen(rows: NDArray[np.int64], pulls: Annotated[NDArray[np.int64], 2], mean: Table, out: Table):
     """Fill `out` with the means of the episodes `rows`, NaN for arms never pulled."""
     K, D = np.uint64(pulls.shape[1]), np.uint64(mean.shape[1] // pulls.shape[1])
     for i in range(len(rows)):
@@ -105,6 +107,7 @@ class Episodes:
             self._rows = np.zeros((count, *pulled.parameters.shape))
         same = "budget", "max_pulls", "pull_cost", "can_stop", "keeps_moments", "cost"
         rules: dict[str, Any] = {name: getattr(task, name) for name in same}
+        expect("end", _seen, *self.problem.kernels)
         self.simulator = sim = Simulator(pulled, count, self._rows, full=self.full, salt=setting.salt, **rules)
         sim.pulled = "an arm" if self._split is None else "arm * D + coordinate"
         self.pulls = sim.pulls.reshape(count, *task.shape)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .addresses import StructKind, address_of, by_address, kind_of
+from .ahead import expect
 from .belief import beta_below
 from .checks import (
     choice,
@@ -41,8 +42,9 @@ from .structs import Kernel, annotated, assemble, certain, episode_kernel, fleet
 __all__ = [
     "address_of", "agent_uniform", "agent_uniforms", "annotated", "assemble", "beta_below", "by_address",
     "call_routine", "carray", "certain", "checks_bounds", "choice", "decided", "episode_kernel", "EPISODES_LIMIT",
-    "errors_of", "flag", "fleeting", "inlined", "install_hint", "integer", "integers", "interval", "jit", "json_of",
-    "Kernel", "kernel", "kind_of", "lean", "mask", "normal_quantiles", "number", "numbers", "orders", "parse_call",
-    "part", "pointer", "Polyhedron", "PULLS_LIMIT", "record_at", "require", "respelled", "root_key", "root_number",
-    "routine", "spelled", "SPELLINGS", "StructKind", "unknown", "unzipped", "view", "WATCHERS", "within_ends",
+    "errors_of", "expect", "flag", "fleeting", "inlined", "install_hint", "integer", "integers", "interval", "jit",
+    "json_of", "Kernel", "kernel", "kind_of", "lean", "mask", "normal_quantiles", "number", "numbers", "orders",
+    "parse_call", "part", "pointer", "Polyhedron", "PULLS_LIMIT", "record_at", "require", "respelled", "root_key",
+    "root_number", "routine", "spelled", "SPELLINGS", "StructKind", "unknown", "unzipped", "view", "WATCHERS",
+    "within_ends",
 ]  # fmt: skip

@@ -24,6 +24,7 @@ from llvmlite.binding import (  # type: ignore[import-untyped]
     get_host_cpu_name,
 )
 
+from . import ahead
 from .kept import NUMBA, File, compiling
 
 TESTED = ("0.61", "0.62", "0.63", "0.64", "0.65", "0.66", "0.67", "0.68")
@@ -166,9 +167,17 @@ class KernelCompiler(_Compiler):
 
     def compile_extra(self, function: Callable[..., Any]) -> Any:
         """The compiled function, from the disk where it is there."""
-        file = File(function, self.kinds, self.how) if self.is_kept else None
-        if file is not None and (found := file.read(self._rebuilt)) is not None:
+        if not self.is_kept:
+            return self._compiled(function)
+        file = File(function, self.kinds, self.how)
+        ahead.look_up(file.path)
+        if (found := file.read(self._rebuilt)) is not None:
             return found
+        with ahead.alone(file):
+            return file.read(self._rebuilt) or self._compiled(function, file)
+
+    def _compiled(self, function: Callable[..., Any], file: File | None = None) -> Any:
+        """The function compiled, and kept in its file."""
         with compiling(function):
             result = super().compile_extra(function)
         if file is not None:

@@ -74,19 +74,31 @@ WATCHERS = list[Watcher]()
 
 
 @contextlib.contextmanager
+def watched(name: str) -> Iterator[None]:
+    """Meanwhile all watchers count the time as that of compiling the function of this name."""
+    watching = list[Watcher]()
+    try:
+        for one in tuple(WATCHERS):
+            one.begins(name)
+            watching.append(one)
+        yield
+    finally:
+        for one in watching:
+            one.ends()
+
+
+@contextlib.contextmanager
 def compiling(function: Callable[..., Any]) -> Iterator[None]:
     """Meanwhile a function is compiled. The logger and all watchers learn of it; an error of Numba gets a summary.
 
     No garbage is collected: the compiler makes millions of objects, of which few are garbage before it ends.
     """
     _LOGGER.info("compiling %s.%s", function.__module__, function.__qualname__)
-    watching, thresholds = list[Watcher](), gc.get_threshold()
+    thresholds = gc.get_threshold()
     try:
-        for one in tuple(WATCHERS):
-            one.begins(function.__qualname__)
-            watching.append(one)
-        gc.set_threshold(0)  # and not gc.disable(), which another thread may call meanwhile for good
-        yield
+        with watched(function.__qualname__):
+            gc.set_threshold(0)  # and not gc.disable(), which another thread may call meanwhile for good
+            yield
     except Exception as error:
         if isinstance(error, (NUMBA.errors.NumbaError, NUMBA.errors.UnsupportedBytecodeError)):
             blamed = getattr(function, "around", function)
@@ -95,8 +107,6 @@ def compiling(function: Callable[..., Any]) -> Iterator[None]:
         raise
     finally:
         gc.set_threshold(*thresholds)
-        for one in watching:
-            one.ends()
 
 
 def _summary(error: Exception, function: Callable[..., Any]) -> str:

@@ -10,7 +10,7 @@ import functools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
+from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -117,6 +117,7 @@ class Problem(ABC):
         family: name of the problem whose stored models serve this one; None: itself.
         metric_types: {metric of a verdict: its NumPy type}. metric_names: their names.
         certificate_names: the entries that `certificate` returns.
+        kernels: those that episodes need at their end, see `bandit_envs.kernels.expect`.
         answer_size: number of arms in every answer; None: answers have any size.
         boundary: where the answer is the arms with at least a mean that is known beforehand, that mean; else None.
         tolerance: arms nearer to the boundary may be classified either way.
@@ -141,6 +142,7 @@ class Problem(ABC):
     metric_types: ClassVar[Mapping[str, type[np.generic]]] = {}
     metric_names: ClassVar[tuple[str, ...]] = ()
     certificate_names: ClassVar[tuple[str, ...]] = ()
+    kernels: ClassVar[tuple[Any, ...]] = ()
     answer_size: int | None = None
     boundary: float | None = None
     tolerance: float = 0.0
@@ -550,14 +552,23 @@ class Problem(ABC):
 
 
 @jit
-def _count(answer, truth, stride, K, must_in, must_out, misclassified, ratios):
+def _count(
+    answer: NDArray[np.int8],
+    truth: Floats,
+    stride: int,
+    K: int,
+    must_in: float,
+    must_out: float,
+    misclassified: NDArray[np.int64],
+    ratios: Annotated[Floats, 2],
+):
     """Per answer: how many arms are misclassified, and precision, recall, F1."""
-    K, stride = np.uint64(K), np.uint64(stride)
+    arms, step = np.uint64(K), np.uint64(stride)
     for row in range(len(misclassified)):
         i = np.uint64(row)
         wrong = hits = size = right = 0
-        for k in range(K):
-            margin, taken = truth[i * stride + k], answer[i * K + k] != 0
+        for k in range(arms):
+            margin, taken = truth[i * step + k], answer[i * arms + k] != 0
             inside = margin >= 0.0
             right += inside
             size += taken
@@ -577,7 +588,7 @@ class SetProblem(Problem):
     """
 
     metric_types = {"misclassified": np.int64, "precision": np.float64, "recall": np.float64, "f1": np.float64}
-    scores_arms = True
+    scores_arms, kernels = True, (_count,)
 
     @property
     def bands(self) -> tuple[float, float]:

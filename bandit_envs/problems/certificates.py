@@ -17,7 +17,7 @@ Code works with exponents, -ln d_i, as only the exponents that are not negligibl
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -174,7 +174,13 @@ def deviations(seen, inside, bound, d):
 
 
 @kernel
-def certify(seen: Samples, inside, bound: Deviation, d, out):
+def certify(
+    seen: Annotated[Samples, 2],
+    inside: Annotated[NDArray[np.bool_], 2],
+    bound: Deviation,
+    d: NDArray[np.float64],
+    out: NDArray[np.float64],
+):
     """Fill out (E,) with delta^c of each episode; 1 where an arm has never been pulled. d: (K,), scratch."""
     for e in range(len(out)):
         all_pulled, one = True, Samples(seen.pulls[e], seen.mean[e], seen.variance[e])

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ..instances.arms import Arms, check_table, ends_of
 from ..kernels import rng
+from ..kernels.ahead import expect
 from ..kernels.compiled import part
 from ..kernels.rng import philox
 from ..kernels.routines import call_routine
@@ -140,7 +141,7 @@ def _end(sim, start, stop, finished):
 
 
 @kernel
-def _advance(sim: Simulation, arms, times, answers_checked: bool):
+def _advance(sim: Simulation, arms: Ints, times: Ints, answers_checked: bool):
     """One step of every live episode, see `Simulator.advance`; nothing where the code of `_refusal` is negative."""
     scalar, cost, status, priced = sim.rules.D == 1, sim.rules.cost, sim.status, sim.rules.priced
     reward, did, spent = sim.reward, sim.did, sim.spent
@@ -260,6 +261,7 @@ class Simulator:
         table = arms.parameters.copy() if rows is None else rows
         (low, high), total = ends_of(arms), np.zeros(E * K * D)
         self._kind = kind = arms.code, D, keeps_moments  # of the routines, each compiled when it is first asked for
+        expect("step", _advance)
         self.arrays = sim = Simulation(
             rules=Rules(
                 sampler=single_pulls(*kind),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ DECIDED = ("threshold", "top-k", "all-good", "control")  # their search may end 
 OWN = "own"  # the kind of a routine that a user has written
 
 Floats = NDArray[np.float64]
+Table = Annotated[Floats, 2]
 
 
 @functools.cache
@@ -81,7 +82,16 @@ def nearest_alternative(address, pulls, mean, variance, inside, numbers, scratch
 
 
 @kernel
-def _all(address, pulls, mean, variance, inside, numbers, scratch, out):
+def _all(
+    address: int,
+    pulls: Annotated[NDArray[np.int64], 2],
+    mean: Table,
+    variance: Table,
+    inside: Annotated[NDArray[np.int8], 2],
+    numbers: Floats,
+    scratch: Floats,
+    out: Table,
+):
     """`nearest_alternative` of all episodes, (E, ..)."""
     for e in range(len(pulls)):
         if numbers[DISTRIBUTION] == PAIRED:
@@ -122,6 +132,11 @@ class Certifier(NamedTuple):
         moments = BETS_SCRATCH + 3 * K * D if common[DISTRIBUTION] == BOUNDED else 0
         made = functools.partial(_routine_of, kind, int(common[DISTRIBUTION]))
         return cls(made, given, 5 * K + scratch + moments, K, D, name)
+
+    @property
+    def kernels(self) -> tuple[Any, ...]:
+        """What its address and `alternatives` need, for `expect`."""
+        return ((self.routine.func, *self.routine.args), _all) if isinstance(self.routine, functools.partial) else ()
 
     @property
     def address(self) -> int:

@@ -50,6 +50,7 @@ DOCUMENTED = {
     "cache", "config", "CPU_NAME", "CPU_FEATURES", "ENABLE_AVX",
     "is_declaration", "add_function_attribute", "data", "split", "join", "items", "get", "environ", "warn",
     "import_module", "copy", "library", "is_kept", "target", "kinds", "how", "read", "write", "partition", "_rebuilt",
+    "alone", "look_up", "path", "_compiled",
     "__init__", "__mro__", "__code__", "co_names",
 }  # fmt: skip
 
