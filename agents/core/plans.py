@@ -54,14 +54,10 @@ class Shown(NamedTuple):
 class Batch(NamedTuple):
     """The episodes of an algorithm, and its rules."""
 
-    words: Annotated[
-        Ints, 2
-    ]  # (E, words): `ep`, then `own`, and at the end the address of the episode's record of `PLAN`
+    words: Annotated[Ints, 2]  # (E, words): `ep`, then `own`, at the end the address of its record of `PLAN`
     todo: Annotated[Ints, 3]  # (E, 2, R) arms of the plan, in the order of their pulls, and how often to pull each
     places: Ints  # of `SEEN`, where its words begin; -1: it is not read
-    blank: Annotated[
-        Ints, 2
-    ]  # (n, 2) words with the address of what is 0 where an episode begins, and how many bytes that are
+    blank: Annotated[Ints, 2]  # (n, 2) words with the address of what an episode begins with at 0, and its bytes
     decide: int  # the address of the rules
     own: int  # where the words of `own` begin
     passes: int  # how often every arm is pulled first
