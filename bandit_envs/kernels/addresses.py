@@ -30,7 +30,7 @@ from numba.extending import (
 
 from .floor import PLAIN, Attributes, array_of
 from .kept import NUMBA
-from .routines import carray, pointer
+from .routines import carray, pointer, record_pointer
 
 Struct = TypeVar("Struct", bound=type[Any])
 WORD, POINTER = ir.IntType(64), ir.IntType(8).as_pointer()
@@ -225,7 +225,7 @@ def _read(context: Any, builder: Any, kind: Address, address: Any, name: str) ->
         array.meminfo, array.parent = (one.type(None) for one in (array.meminfo, array.parent))
         return array._getvalue()
     if isinstance(inner, types.Record):
-        return builder.inttoptr(word(0), context.get_value_type(inner))
+        return builder.inttoptr(word(0), record_pointer(inner))
     if inner is types.float64:
         return builder.bitcast(word(0), ir.DoubleType())
     return builder.icmp_unsigned("!=", word(0), WORD(0)) if inner is types.boolean else word(0)

@@ -90,6 +90,11 @@ def decided(typing: Any, found: Any) -> Any:
     return found(found), lambda context, builder, signature, values: values[0]
 
 
+def record_pointer(kind: Any) -> Any:
+    """The type of LLVM of a record of this type."""
+    return ir.ArrayType(ir.IntType(8), kind.size).as_pointer()
+
+
 def record_at(dtype: Any) -> Any:
     """A function for compiled code: the record of this dtype at an address, an int64."""
     kind = NUMBA.from_dtype(dtype)
@@ -97,7 +102,7 @@ def record_at(dtype: Any) -> Any:
     @intrinsic
     def record_at_address(typing: Any, address: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            return builder.inttoptr(values[0], context.get_value_type(kind))
+            return builder.inttoptr(values[0], record_pointer(kind))
 
         return kind(address), generate
 
