@@ -3,7 +3,7 @@
 Whoever needs kernels says so before, by `expect`. When the first one is in no cache, helpers are started, processes of
 `python -m bandit_envs.kernels`: one for each further core, `MOST` at most for each cache. They are handed all that are
 in no cache, and begin with what is needed last. Whoever compiles a function holds a lock beside its file; others wait
-for it, and read the file. While this process waits for a kernel, it compiles others that it will need.
+for it, and read the file.
 
 There are no helpers where there is one core, no folder to write to, or no lock; in plain mode; in helpers, and in
 workers of `multiprocessing` and joblib; where the variable BANDIT_ENVS_HELPERS is 0. A helper ends with the process
@@ -15,6 +15,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
+import gc
 import importlib
 import operator
 import os
@@ -48,7 +49,7 @@ PATIENCE = 120.0  # seconds for which a lock is waited for: its process may have
 BETWEEN, IDLE = 0.01, 3.0  # seconds between two looks at a lock; without a job, after which a helper ends
 NUMBERS = {int: types.int64, float: types.float64, bool: types.boolean}
 _LOCK = threading.RLock()
-_known, _expected, _handed = set[Any](), list[Any](), list[Any]()  # jobs; and (when, number, job) before and afterwards
+_known, _expected = set[Any](), list[Any]()  # jobs; and (when, number, job), until they are handed over
 _helpers = list["subprocess.Popen[bytes]"]()
 
 
@@ -60,7 +61,7 @@ class _Here(threading.local):
     """What a thread does."""
 
     depth = 0  # how many functions it compiles, one for another
-    tries = False  # it compiles only what no other process compiles
+    helps = False  # it compiles only what no other process compiles
     looks = False  # it compiles nothing
 
 
@@ -103,10 +104,12 @@ def alone(file: File) -> Iterator[None]:
         return
     with lock:
         if not (mine := _taken(lock)):
-            if _here.tries and not _here.depth:
+            if _here.helps and not _here.depth:
                 raise Left(False)
+            until = time.monotonic() + PATIENCE
             with watched(file.function.__qualname__):
-                mine = _awaited(lock)
+                while not (mine := _taken(lock)) and time.monotonic() < until:
+                    time.sleep(BETWEEN)
         _here.depth += 1
         try:
             if _expected:
@@ -114,20 +117,10 @@ def alone(file: File) -> Iterator[None]:
             yield
         finally:
             _here.depth -= 1
-            if mine:
-                _lock_of(path).unlink(missing_ok=True)
-                fcntl.flock(lock, fcntl.LOCK_UN)  # which processes that were forked meanwhile have too
-
-
-def _awaited(lock: Any) -> bool:
-    """Wait for a lock, as long as `PATIENCE`, and meanwhile do jobs; whether this process has it."""
-    until = time.monotonic() + PATIENCE
-    while not (mine := _taken(lock)) and time.monotonic() < until:
-        if _here.depth or not _handed:
-            time.sleep(BETWEEN)
-        else:
-            _attempt(_handed.pop(0)[-1])
-    return mine
+            with contextlib.suppress(OSError):
+                if mine:
+                    _lock_of(path).unlink(missing_ok=True)
+                    fcntl.flock(lock, fcntl.LOCK_UN)  # which processes that were forked meanwhile have too
 
 
 def _lock_of(path: Path) -> Path:
@@ -177,10 +170,8 @@ def do(job: Any) -> None:
         compiled.compile(tuple(map(type_of, hints.values())))
 
 
-def _attempt(job: Any, looks: bool = False) -> bool:
-    """Do a job that no other process does; or find out whether what it compiles is missing."""
-    before = _here.depth, _here.tries
-    _here.depth, _here.tries, _here.looks = 0, True, looks
+def _is_missing(job: Any) -> bool:
+    _here.looks = True
     try:
         do(job)
     except Left as left:
@@ -188,12 +179,12 @@ def _attempt(job: Any, looks: bool = False) -> bool:
     except Exception:  # it comes up again where the kernel is needed
         return False
     finally:
-        (_here.depth, _here.tries), _here.looks = before, False
+        _here.looks = False
     return False
 
 
 def message(when: int, number: int, job: Any) -> bytes:
-    """A job as helpers read it, who begin with the last one; nothing where they cannot find what it is about."""
+    """A job as helpers read it, which begin with the last one; nothing where they cannot find what it is about."""
     function, *given = job if isinstance(job, tuple) else (job,)
     name = function.__module__, function.__qualname__, isinstance(job, tuple)
     with contextlib.suppress(Exception):  # whatever pickling brings about
@@ -229,12 +220,10 @@ def _hand_over(folder: Path | None) -> None:
                 slots += [slot] if _taken(slot) else []
         if not running and not slots:
             return
-        jobs = [one for one in _expected if _attempt(one[-1], looks=True)]
+        jobs = [one for one in _expected if _is_missing(one[-1])]
         _expected.clear()
         if not running and len(jobs) >= WORTH:
             _helpers[:] = running = [_start(slot) for slot in slots]
-        if running:
-            _handed[:] = sorted(_handed + jobs, key=operator.itemgetter(0, 1))
         for one in running:
             with contextlib.suppress(OSError):  # it has ended
                 one.stdin.write(b"".join(message(*job) for job in jobs))  # type: ignore[union-attr]
@@ -261,7 +250,7 @@ def _end() -> None:
 
 def help_out() -> None:
     """What a helper does: the jobs that it reads from its standard input, until this is closed."""
-    waiting = queue.PriorityQueue[Any]()
+    waiting, _here.helps = queue.PriorityQueue[Any](), True
 
     def receive() -> None:
         with contextlib.suppress(Exception):
@@ -269,12 +258,14 @@ def help_out() -> None:
                 waiting.put(pickle.load(sys.stdin.buffer))
         os._exit(0)
 
+    gc.set_threshold(10**6)  # little of what a compiler makes is garbage
+    sys.modules["scipy.linalg"] = None  # type: ignore[assignment]  # Numba imports it for what no kernel of ours calls
     threading.Thread(target=receive, daemon=True).start()
     with contextlib.suppress(queue.Empty):
         while True:
             *_, text = waiting.get(timeout=IDLE)
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(Exception, Left):
                 module, name, calls, given = pickle.loads(text)
                 one = operator.attrgetter(name)(importlib.import_module(module))
-                _attempt((one, *given) if calls else one)
+                do((one, *given) if calls else one)
     os._exit(0)

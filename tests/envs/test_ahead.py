@@ -41,7 +41,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.delenv(ahead.VARIABLE, raising=False)
     monkeypatch.setattr(ahead, "cores", lambda: 2)
-    for name in ("_known", "_expected", "_handed", "_helpers"):
+    for name in ("_known", "_expected", "_helpers"):
         monkeypatch.setattr(ahead, name, type(getattr(ahead, name))())
     yield tmp_path / "cache" / "bandit_envs"
     ahead._end()
@@ -236,27 +236,6 @@ def test_no_helper_where_the_cache_has_most_kernels(place: Path, monkeypatch: py
     monkeypatch.setattr(ahead, "_known", set())
     needed(small())
     assert len(helpers) == 1
-
-
-def test_while_one_waits_it_compiles_what_comes_next(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    started(monkeypatch, "-c", "import sys; sys.stdin.read()")
-    module, order, taken = small(), list[str](), ahead._taken
-
-    class Order(Meanwhile):
-        def begins(self, name: str) -> None:
-            order.append(name)
-
-    monkeypatch.setattr(kept, "WATCHERS", [Order(lambda: None)])
-    ahead.expect("step", module.squared)
-    ahead.expect("agent", module.doubled)
-    module.halved(3.0)
-
-    def until_two_are_compiled(lock: Any) -> bool:
-        return "cubed" not in lock.name or order[-2:] == ["doubled", "squared"] and bool(taken(lock))
-
-    monkeypatch.setattr(ahead, "_taken", until_two_are_compiled)
-    assert module.cubed(3.0) == 27.0
-    assert order == ["halved", "cubed", "doubled", "squared", "cubed"]  # as it waits for it, and compiles it then
 
 
 # --- what is expected -------------------------------------------------------------------------------------------------
