@@ -54,9 +54,9 @@ _ADVICE = {
     r"Function\(<built-in function (arange|array|empty|full|ones|zeros)|_ol_array_allocate|array_expr": "a function of "
     "one episode makes no arrays: declare them (scratch), or hand them over as arguments",
     r"Untyped global name '\w+': Cannot determine Numba type of <class 'function'": "a helper is to be marked @part",
-    r"Unknown attribute '(desk|desks)' of type Episode": "this is of algorithms with certified=True",
-    r"Unknown attribute '\w+' of type Own": "a field is to be declared; own has settings and arrays, ep.now numbers",
-    r"Unknown attribute '\w+' of type Episode": "an episode has pulls, mean, now, and what `reads` names",
+    r"Unknown attribute 'desk' of type record of \[\('e',": "this is of algorithms that certify: CertifiedAlgorithm",
+    r"Unknown attribute '\w+' of type record of \[\('e',": "an episode has pulls, mean, now, and what `reads` names",
+    r"Unknown attribute '\w+' of type record of": "a field is to be declared; own has settings and arrays, ep.now numbers",
 }
 
 
@@ -115,7 +115,7 @@ def _summary(error: Exception, function: Callable[..., Any]) -> str:
     lines = [line.strip(" >") for line in text.splitlines() if line.strip(" >")]
     lines = [line for line in lines if not line.startswith("Failed in ")] or lines or [type(error).__name__]
     said = " ".join(lines[: 2 if lines[0].endswith(":") else 1])
-    said = re.sub(r"(of type \w+)\(.*", r"\1", said)  # without all fields of a struct
+    said = re.sub(r"(of type \w+)(\(| of \[).*", r"\1", said)  # without all fields of a struct
     said += next((f"; {advice}" for sign, advice in _ADVICE.items() if re.search(sign, text)), "")
     code = function.__code__
     first, last = code.co_firstlineno, max(line or 0 for _, _, line in code.co_lines())
