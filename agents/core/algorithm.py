@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 from abc import ABCMeta
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -31,10 +32,10 @@ import numpy as np
 
 from bandit_envs import Simulation
 from bandit_envs.kernels import (
+    CHECKS_BOUNDS,
     StructKind,
     address_of,
     annotated,
-    checks_bounds,
     flag,
     integer,
     kind_of,
@@ -43,7 +44,7 @@ from bandit_envs.kernels import (
 )
 from bandit_envs.simulation import MOST_TIMES, Playing, Quiet
 
-from .agent import FLOAT, INT, Agent, Bools, Ints, Observation, unfit
+from .agent import INT, Agent, Bools, Ints, Observation, unfit
 from .closed import ClosedState
 from .declared import REQUIRED, RULES, Field, rules_in
 from .plans import (
@@ -54,7 +55,6 @@ from .plans import (
     SEEN,
     Batch,
     Shown,
-    Times,
     choose,
     decide_by,
     errors_of_rules,
@@ -62,7 +62,7 @@ from .plans import (
 )
 from .statistics import shapes_of
 
-NOT_READ: dict[Any, Any] = {kind: np.zeros((0, 1), kind) for kind in (INT, FLOAT)}
+NOT_READ: list[Any] = [np.zeros((0, 1), scalar) for scalar in SEEN.values()]
 struct_of: Any = tuple.__new__  # quicker than to call the class
 _CASTS: Mapping[Any, Callable[[str, Any], Any]] = {
     int: integer,
@@ -105,8 +105,12 @@ class Form:
         self.now = np.dtype([*((name, np.dtype(one)) for name, one in numbers), *PLAN.descr], align=True)
         self.own = [(name, one) for name, one in self.fields.items() if one.role != "per_episode"]  # what `own` has
         reads = {"pulls", "mean", *kind.reads}
-        self.shown = [("public_seed" if one == "seed" else one, form, one in reads) for one, form in SEEN.items()]
         self.reads = [one for one in SEEN if one in reads]
+        self.shown = [  # the place in `Shown`, the name in an observation, and the type
+            (place, "public_seed" if one == "seed" else one, scalar)
+            for place, (one, scalar) in enumerate(SEEN.items())
+            if one in reads
+        ]
         self._routines = dict[Any, Any]()
 
     def _rule(self, name: str) -> Any:
@@ -400,10 +404,11 @@ class Algorithm(Agent, metaclass=_Declared):
 
     def shown(self, observation: Observation, episodes: int) -> Shown:
         """What the episodes have shown, as compiled code takes it."""
-        found = list[Any]()
-        for name, kind, read in self.form.shown:
-            one = np.ascontiguousarray(observation[name], kind) if read else NOT_READ[kind]
-            found.append(one if one.ndim == 2 else one.reshape(len(one), -1))
+        found = NOT_READ.copy()
+        for place, name, scalar in self.form.shown:
+            found[place] = np.ascontiguousarray(observation[name], scalar)
+        if self.task.D > 1:
+            found = [one.reshape(len(one), math.prod(one.shape[1:])) for one in found]
         if len(found[0]) != episodes:
             raise unfit(found[0], found[1], episodes)
         return struct_of(Shown, found)  # type: ignore[no-any-return]
@@ -419,19 +424,17 @@ class Algorithm(Agent, metaclass=_Declared):
     def _called(self, kernel: Any, observation: Observation, state: Any, *playing: Playing) -> Any:
         """What the chooser, or the player, makes of the episodes."""
         E = len(state.now)
-        out, most = np.empty(E, INT), MOST_TIMES if self.bulk and self.task.actions != "arm" else 1
+        out, most = np.empty((2, E), INT), MOST_TIMES if self.bulk and self.task.actions != "arm" else 1
         batch = state.bound[1] if state.bound is not None and state.bound[0] is self.settings else self.batch(state)
-        times = struct_of(Times, (np.empty(E, INT), most))
-        given = batch, self.shown(observation, E), times, out, *playing
-        if self._brought or checks_bounds():
+        if self._brought or CHECKS_BOUNDS:
             with errors_of_rules() as errors:
-                kernel(*given)
+                kernel(batch, self.shown(observation, E), most, out, *playing)
             if errors:
                 raise errors[0]
             self._refuse_plans(state)
         else:
-            kernel(*given)
-        return (out, times.out) if self.bulk else out
+            kernel(batch, self.shown(observation, E), most, out, *playing)
+        return (out[0], out[1]) if self.bulk else out[0]
 
     def _refuse_plans(self, state: Any) -> None:
         """Refuse plans of a user's own class that none can follow."""

@@ -11,11 +11,11 @@ import contextlib
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from bandit_envs.kernels import call_routine, certain, decided, fleeting, inlined, kernel, record_at, view
+from bandit_envs.kernels import call_routine, certain, decided, inlined, kernel, record_at, view
 from bandit_envs.simulation import ENDED, LIVE, Playing
 from bandit_envs.simulation import pull as pull_arm
 
@@ -35,43 +35,36 @@ byte_of: Any = record_at(np.dtype([("value", np.uint8)]))
 # What the episodes have shown, of all that an algorithm may read; `seed` and `remaining` are numbers of an episode.
 SEEN = {"pulls": INT, "mean": FLOAT, "total": FLOAT, "variance": FLOAT, "moments": FLOAT, "seed": INT, "remaining": INT}
 
-Table = Annotated[Floats, 2]
+Table: TypeAlias = Annotated[Floats, 2]
+Pair: TypeAlias = Annotated[Ints, 2]
 
 
 @certain
 class Shown(NamedTuple):
     """What the episodes have shown, a row of each: (E, K), with D coordinates (E, K D), the last two (E, 1)."""
 
-    pulls: Annotated[Ints, 2]
+    pulls: Pair
     mean: Table
     total: Table
     variance: Table
     moments: Table
-    seed: Annotated[Ints, 2]
-    remaining: Annotated[Ints, 2]
+    seed: Pair
+    remaining: Pair
 
 
 class Batch(NamedTuple):
     """The episodes of an algorithm, and its rules."""
 
-    words: Annotated[Ints, 2]  # (E, words): `ep`, then `own`, at the end the address of its record of `PLAN`
+    words: Pair  # (E, words): `ep`, then `own`, at the end the address of its record of `PLAN`
     todo: Annotated[Ints, 3]  # (E, 2, R) arms of the plan, in the order of their pulls, and how often to pull each
     places: Ints  # of `SEEN`, where its words begin; -1: it is not read
-    blank: Annotated[Ints, 2]  # (n, 2) words with the address of what an episode begins with at 0, and its bytes
+    blank: Pair  # (n, 2) words with the address of what an episode begins with at 0, and its bytes
     decide: int  # the address of the rules
     own: int  # where the words of `own` begin
     passes: int  # how often every arm is pulled first
     asked: bool  # whether the stopping rule is
     must_plan: bool
     in_bulk: bool
-
-
-@fleeting
-class Times(NamedTuple):
-    """How often the chosen arms are to be pulled."""
-
-    out: Ints  # (E,) filled in
-    most: int  # at most so often at once
 
 
 # --- for the functions of a class ------------------------------------------------------------------------------------
@@ -268,29 +261,29 @@ def next_arm(batch, shown, plan, e, most):
 
 
 @kernel
-def choose(batch: Batch, shown: Shown, times: Times, out: Ints):
-    """The next arm of each episode, and how often to pull it."""
-    for episode in range(len(out)):
+def choose(batch: Batch, shown: Shown, most: int, out: Pair):
+    """Fill `out` (2, E) with the next arm of each episode, and how often to pull it, at most so often at once."""
+    for episode in range(out.shape[1]):
         e = np.uint64(episode)
         enter(batch, shown, e)
-        out[e], times.out[e] = next_arm(batch, shown, plan_at(batch, e), e, times.most)
+        out[0, e], out[1, e] = next_arm(batch, shown, plan_at(batch, e), e, most)
 
 
 @kernel(nogil=True)
-def play(batch: Batch, shown: Shown, times: Times, out: Ints, playing: Playing):
-    """Pull the chosen arms in each episode for as long as `Quiet` allows; `out` and `times` are the next, unpulled."""
+def play(batch: Batch, shown: Shown, most: int, out: Pair, playing: Playing):
+    """Pull the chosen arms in each episode for as long as `Quiet` allows; `out` is as of `choose` then."""
     sim, quiet = playing.sim, playing.quiet
     K = sim.rules.K
-    for episode in range(len(out)):
+    for episode in range(out.shape[1]):
         e = np.uint64(episode)
         enter(batch, shown, e)
         plan = plan_at(batch, e)
-        out[e], times.out[e], left = K, 1, quiet.steps
+        out[0, e], out[1, e], left = K, 1, quiet.steps
         while sim.status[e] != ENDED:
-            arm, many = next_arm(batch, shown, plan, e, times.most)
+            arm, many = next_arm(batch, shown, plan, e, most)
             due = left == 0 or sim.status[e] != LIVE or many > quiet.most[e] - sim.spent[e]
             if due or arm < 0 or arm >= K or many < 1 or (many > 1 and sim.bulk[0] == 0):
-                out[e], times.out[e] = arm, many
+                out[0, e], out[1, e] = arm, many
                 break
             pull_arm(sim, e, arm, many)
             left -= 1

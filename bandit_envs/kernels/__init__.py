@@ -21,7 +21,7 @@ from .checks import (
     within_ends,
 )
 from .compiled import inlined, jit, lean, part, view
-from .floor import checks_bounds
+from .floor import CHECKS_BOUNDS
 from .geometry import Polyhedron
 from .kept import WATCHERS
 from .naming import json_of, parse_call, unknown
@@ -41,9 +41,9 @@ from .structs import Kernel, annotated, assemble, certain, episode_kernel, fleet
 
 __all__ = [
     "address_of", "agent_uniform", "agent_uniforms", "annotated", "assemble", "beta_below", "by_address",
-    "call_routine", "carray", "certain", "checks_bounds", "choice", "decided", "episode_kernel", "EPISODES_LIMIT",
+    "call_routine", "carray", "certain", "CHECKS_BOUNDS", "choice", "decided", "episode_kernel", "EPISODES_LIMIT",
     "errors_of", "expect", "flag", "fleeting", "inlined", "install_hint", "integer", "integers", "interval", "jit",
-    "json_of", "Kernel", "kernel", "kind_of", "lean", "mask", "normal_quantiles", "number", "numbers", "orders",
+    "json_of", "kernel", "Kernel", "kind_of", "lean", "mask", "normal_quantiles", "number", "numbers", "orders",
     "parse_call", "part", "pointer", "Polyhedron", "PULLS_LIMIT", "record_at", "require", "respelled", "root_key",
     "root_number", "routine", "spelled", "SPELLINGS", "StructKind", "unknown", "unzipped", "view", "WATCHERS",
     "within_ends",

@@ -102,12 +102,8 @@ def _processor() -> str:
     return f"{get_default_triple()} {get_host_cpu_name()} {get_host_cpu_features().flatten()} {named}"
 
 
-def checks_bounds() -> bool:
-    """Whether compiled code looks whether indices are beyond the end of an array."""
-    return bool(CHECKED)
-
-
-CHECKED = " within bounds" if NUMBA.config.BOUNDSCHECK else ""  # in the names of what is kept on disk
+CHECKS_BOUNDS = bool(NUMBA.config.BOUNDSCHECK)  # whether compiled code looks whether an index is beyond an end
+CHECKED = " within bounds" if CHECKS_BOUNDS else ""  # in the names of what is kept on disk
 
 
 class KernelLibrary(_Library):
