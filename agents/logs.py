@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Logs = Mapping[str, Any] | Sequence[str | Path]
 Ends = tuple[float, float]
-Floats = NDArray[np.float64]
+Numbers = NDArray[Any]
 Read = tuple[list["Row"], tuple[str, str, str, str]]
 GRADES = {**WORDS, "p": 0.5, "partial": 0.5, **dict.fromkeys(MISSING, math.nan)}  # P is Inspect's word
 LM_EVAL = re.compile(r"samples_(.+)_\d{4}-\d\d-\d\dT.+\.jsonl")  # in a folder that is named after the model
@@ -383,13 +383,13 @@ def _difference(table: DataFrame, ends: Ends, share: float) -> tuple[float, floa
     return width * mean, width * found[0], -width * found[1], p
 
 
-def _evidence(d: Floats, counts: Floats, m: float) -> float:
+def _evidence(d: Numbers, counts: Numbers, m: float) -> float:
     """The logarithm of the mixture of capitals against a mean of at most m, of differences d in [-1, 1]."""
     logs = counts @ np.log1p(np.outer((1 + d) / max(1 + m, 1e-12) - 1, BETS))
     return float(np.logaddexp.reduce(logs + np.log(SHARES)))
 
 
-def _excluded(d: Floats, counts: Floats, mean: float, need: float) -> float:
+def _excluded(d: Numbers, counts: Numbers, mean: float, need: float) -> float:
     """The largest mean that is excluded from below, but for rounding; -1: none is."""
     low, high = -1.0, mean
     for _ in range(HALVINGS):
