@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from unicodedata import normalize
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bandit_envs import stopping
 from bandit_envs.instances import MISSING, NUMBERS, WORDS, cells_of, number_in
@@ -27,10 +28,15 @@ if TYPE_CHECKING:
 
 Logs = Mapping[str, Any] | Sequence[str | Path]
 Ends = tuple[float, float]
+Numbers = NDArray[Any]
 Read = tuple[list["Row"], tuple[str, str, str, str]]
 GRADES = {**WORDS, "p": 0.5, "partial": 0.5, **dict.fromkeys(MISSING, math.nan)}  # P is Inspect's word
 LM_EVAL = re.compile(r"samples_(.+)_\d{4}-\d\d-\d\dT.+\.jsonl")  # in a folder that is named after the model
 CANDIDATES = re.compile(r"(model|llm|provider|candidate|variant|system|agent|prompt|config|task)([_ ](name|id))?")
+SINES = np.sin((np.arange(8) + 0.5) * math.pi / 16)  # bets like Beta(1/2, 1/2) on items that one log alone has right
+BETS = np.append(stopping.BETS, SINES)
+SHARES = np.append(0.6 * np.array(stopping.SHARES), np.full(8, 0.4 / 8))  # of bets
+HALVINGS = 40  # of an end of an interval
 CLOCK = re.compile(r"[\d\s:TZ.+-]+|[\da-fA-F-]{32,36}")  # numbers, times, or marks of random bits
 
 
@@ -325,9 +331,10 @@ def compare_logs(logs: Logs, *, control: str | None = None, delta: float = 0.05,
     """Compare logs of evaluation harnesses on the items that all of them have scored; valid at any time.
 
     Look after each item, and stop when you like. Items must be a random sample of those that are meant, and which items
-    are there must not depend on their scores. Differences are samples of a bounded arm: mixtures of bets, those of
-    `stopping.betting` (Waudby-Smith & Ramdas, JRSS B 2024, section 4), are evidence that their mean is above m, and
-    below. The interval has all m at which neither reaches 2 / delta; p is 2 over the larger one at m = 0, at most 1.
+    are there must not depend on their scores. The evidence that the mean of the differences, scaled to [-1, 1], is
+    above m is a mixture of the capitals prod (1 + f ((1 + d) / (1 + m) - 1)) over bets f (Waudby-Smith & Ramdas, JRSS B
+    2024, section 4); that it is below, of -d. The interval has all m at which neither reaches 2 / delta; p is 2 over
+    the larger one at m = 0, at most 1.
 
     Args:
         logs, item, value, filter, range, sep, sheet: as for `logs_table`.
@@ -368,13 +375,27 @@ def compare_logs(logs: Logs, *, control: str | None = None, delta: float = 0.05,
 def _difference(table: DataFrame, ends: Ends, share: float) -> tuple[float, float, float, float]:
     """The mean difference of two columns, the ends of its interval of level 1 - share, and p."""
     width, (x, y) = ends[1] - ends[0], table.to_numpy(np.float64).T
-    d = np.sort((y - x) / width)  # sums do not depend on the order of items
-    moments = np.array([((d - d.mean()) ** k).mean() for k in (2, 3, 4)])
-    common, n, mean = stopping.common("bounded", support=(-1.0, 1.0)), np.array([len(d)]), d.mean(keepdims=True)
-    low, high = width * stopping.arm_intervals(common, n, mean, moments, share)[0]
-    above_0 = stopping.Certifier.of("threshold", 1, common, 0.0, 0.0)
-    p = 2 * math.exp(-stopping.sides(above_0, n[None], mean[None], moments[None]).max())
-    return width * mean[0], low, high, p
+    d, counts = np.unique((y - x) / width, return_counts=True)
+    mean, need = float(d @ counts) / len(x), math.log(2 / share)
+    sides = ((d, counts), (-d[::-1], counts[::-1]))
+    found = [_excluded(*one, m, need) for one, m in zip(sides, (mean, -mean), strict=True)]
+    p = 2 * math.exp(-max(_evidence(*one, 0.0) for one in sides))
+    return width * mean, width * found[0], -width * found[1], p
+
+
+def _evidence(d: Numbers, counts: Numbers, m: float) -> float:
+    """The logarithm of the mixture of capitals against a mean of at most m, of differences d in [-1, 1]."""
+    logs = counts @ np.log1p(np.outer((1 + d) / max(1 + m, 1e-12) - 1, BETS))
+    return float(np.logaddexp.reduce(logs + np.log(SHARES)))
+
+
+def _excluded(d: Numbers, counts: Numbers, mean: float, need: float) -> float:
+    """The largest mean that is excluded from below, but for rounding; -1: none is."""
+    low, high = -1.0, mean
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if _evidence(d, counts, middle) >= need else (low, middle)
+    return low
 
 
 def _compared(table: DataFrame, lowest: DataFrame, ends: Ends, delta: float, lost: Any) -> dict[str, Any]:

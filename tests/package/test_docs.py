@@ -257,6 +257,7 @@ EXAMPLES = {
     "cleanrl_ppo": ["8192"],
     "compare": [],
     "compare_logs": [],
+    "flaky_tests": [],
     "gymnasium_loop": [],
     "inspect_harness": [],
     "inspect_stopping": [],
@@ -271,6 +272,7 @@ EXAMPLES = {
     "learned_rgo": ["1", "20", "20"],
     "learned_seeds": ["seeds", "AllGood", "1", "1"],
     "learned_table": ["0.0004", "evolved"],
+    "optuna_pruner": ["2"],
     "own_ids": [],
     "real_priors": ["20", "1", "captions, K = 10, T = 100"],
     "rl_zoo": ["2048"],
@@ -283,9 +285,11 @@ EXAMPLES = {
     "torchrl_ppo": ["2048"],
     "which_agent": ["--episodes", "4", "--problems", "Feasible"],
 }
-NEEDS = {  # packages that the tests do without
+NEEDS = {  # packages that the tests do without, and pytest
+    "flaky_tests": "pytest",
     "inspect_harness": "inspect_ai",
     "inspect_stopping": "inspect_ai",
+    "optuna_pruner": "optuna",
     "rl_zoo": "rl_zoo3",
     "rllib_ppo": "ray",
     "sb3_recurrent_ppo": "sb3_contrib",
@@ -293,7 +297,8 @@ NEEDS = {  # packages that the tests do without
     "tianshou_ppo": "tianshou",
     "torchrl_ppo": "torchrl",
 }
-QUICK = ("ab_test", "compare", "compare_logs", "gymnasium_loop", "learned_ppo", "learned_table", "own_ids", "sb3_dqn")
+QUICK = ("ab_test", "compare", "compare_logs", "flaky_tests", "gymnasium_loop", "learned_ppo", "learned_table")
+QUICK += ("own_ids", "sb3_dqn")
 SHARED = {"history_reader"}  # what several examples import
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import gates as campaign
 import gymnasium as gym
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import special, stats
+from scipy import stats
 
 import agents
 from agents.cli import main
-from bandit_envs import Threshold
 
 GAMES = {0.0: 379, 0.25: 10170, 0.5: 21828, 0.75: 10640, 1.0: 343}  # scores of pairs of games, and how often each came
 
@@ -76,23 +76,17 @@ def test_a_stream_is_read_until_its_verdict() -> None:
     assert next(stream) in (True, False)  # the rest is not read
 
 
-# Of 2,000 streams at most 134 have a wrong verdict in 1,000 looks: isf(1e-6, 2000, .05) is 148.
-@pytest.mark.parametrize(("mean", "wrong"), [(0.9, "fail"), (0.8999, "pass")])
-def test_the_level_holds_whenever_one_looks(mean: float, wrong: str) -> None:
-    sums = (np.random.default_rng(2).random((2000, 1000)) < mean).cumsum(axis=1)
-    side, over = {"pass": 0, "fail": 1}[wrong], np.zeros(2000, np.bool_)
-    for n in range(1, 1001, 3):
-        rates = sums[:, n - 1, None] / n
-        evidence = Threshold(0.9).arm_evidence(np.full((2000, 1), n), rates, distribution="bernoulli")[:, 0, side]
-        q, hits = (0.9, sums[:, n - 1]) if side == 0 else (1 - 0.9, n - sums[:, n - 1])
-        one = special.betaln(hits + 1, n - hits + 1) + np.log(special.betainc(n - hits + 1, hits + 1, 1 - q) + 1e-300)
-        one -= hits * np.log(q) + (n - hits + 1) * np.log(1 - q)
-        evidence[evidence == 0] = -np.inf  # any e-value of 1 at most
-        over |= np.logaddexp(evidence + np.log(0.4), one + np.log(0.6)) >= -np.log(0.05)
-    limit = stats.binom.isf(1e-6, 2000, 0.05)
-    assert over.sum() <= limit
-    z = (sums / np.arange(1, 1001) - 0.9) / np.sqrt(0.09 / np.arange(1, 1001)) * (1 if side == 0 else -1)
-    assert (z[:, 50:].max(axis=1) > 1.645).sum() > limit  # a test for one look
+@pytest.mark.parametrize(("rate", "wrong"), [(0.9, "fail"), (0.8999, "pass")])
+def test_the_level_holds_whenever_one_looks(rate: float, wrong: str) -> None:
+    """A look after each of 1,000 results, exactly, and of 10^4 streams: fails by chance once in 10^6."""
+    bounds = campaign.bounds(0.9, wrong, 1000)
+    exactly, _ = campaign.ever(rate, wrong, bounds)
+    assert 0.015 < exactly <= 0.05
+    low, high = stats.binom.interval(1 - 1e-6, 10_000, exactly)
+    assert low <= campaign.streams(rate, wrong, bounds, 10_000) <= high
+    n = np.arange(1, 1001)
+    few = n * (0.1 if wrong == "pass" else 0.9) - 1.645 * np.sqrt(n * 0.09)  # a test for one look
+    assert campaign.ever(rate, wrong, np.where(n > 50, np.floor(few).astype(int), -1))[0] > 0.2
 
 
 @pytest.mark.parametrize(
@@ -158,3 +152,4 @@ def test_exactly_with_all_orders_of_few_results(q: float) -> None:
             wrong += open_[over].sum()
             open_[over] = 0.0
         assert 0.0 < wrong <= 0.05
+        assert campaign.ever(rate, verdict, campaign.bounds(q, verdict, 60))[0] == pytest.approx(wrong, rel=1e-6)
