@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bandit_envs.kernels import PULLS_LIMIT, part
+from bandit_envs.kernels import PULLS_LIMIT, inlined, part
 
 from ..core.agent import Bools, Floats, Ints, Observation, seen_means
 from ..core.algorithm import Algorithm
@@ -36,7 +36,7 @@ def affordable(name: str, epsilon: float, times: Sequence[int]) -> Ints:
     return np.array(times, np.int64)
 
 
-@part
+@inlined
 def activate(ep, own):
     """All arms are undecided, and samples count from now on."""
     for i in range(len(own.S)):
@@ -44,21 +44,21 @@ def activate(ep, own):
     mark(ep, own)
 
 
-@part
+@inlined
 def mark(ep, own):
     """Samples from now on count for `measure`."""
     for i in range(len(ep.pulls)):
         own.origin[i], own.drawn[i] = ep.total[i], ep.pulls[i]
 
 
-@part
+@inlined
 def measure(ep, own):
     """Fill own.m with the means of the samples since the mark; 0 where there are none."""
     for i in range(len(ep.pulls)):
         own.m[i] = (ep.total[i] - own.origin[i]) / max(ep.pulls[i] - own.drawn[i], 1)
 
 
-@part
+@inlined
 def pull_undecided(ep, own, times):
     """Plan to pull each undecided arm so many times."""
     for i in range(len(own.S)):
@@ -67,13 +67,18 @@ def pull_undecided(ep, own, times):
 
 
 @part
+def _answer_of(S, A, m, k, work, answer):
+    for i in range(len(S)):
+        answer[i] = S[i]
+    keep_largest(m, answer, k - size_of(A), work)
+    for i in range(len(S)):
+        answer[i] |= A[i]
+
+
+@inlined
 def finish(own, k):
     """The answer: A, and the best k - |A| arms of S by own.m. Returns True: the algorithm stops."""
-    for i in range(len(own.S)):
-        own.answer[i] = own.S[i]
-    keep_largest(own.m, own.answer, k - size_of(own.A), own.work)
-    for i in range(len(own.S)):
-        own.answer[i] |= own.A[i]
+    _answer_of(own.S, own.A, own.m, k, own.work, own.answer)
     return True
 
 

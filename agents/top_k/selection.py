@@ -16,7 +16,7 @@ from ..core.largest import keep_largest
 from ..core.plans import count_pulls, planned
 
 
-@part
+@inlined
 def gather(ep, own):
     """Set High, when every arm has been pulled."""
     for i in range(len(own.inside)):
@@ -37,15 +37,21 @@ def rank(ep, own):
 
 
 @part
-def settle(ep, own):
-    """Swap the worst arm of High and the best of Low until they are in order: once for each arm pulled, at most."""
-    for _ in range(ep.now.size + 1):
-        l, h = at_boundary(ep.mean, own.inside)  # noqa: E741
-        best, worst = ep.mean[l], ep.mean[h]
+def settled(mean, inside, most, between):
+    """Swap the worst of High and the best of Low, so often at most, until they are in order: what is between them."""
+    for _ in range(most):
+        l, h = at_boundary(mean, inside)  # noqa: E741
+        best, worst = mean[l], mean[h]
         if best < worst or (best == worst and h < l):
-            ep.now.between = 0.5 * best + 0.5 * worst
-            return
-        own.inside[h], own.inside[l] = False, True
+            return 0.5 * best + 0.5 * worst
+        inside[h], inside[l] = False, True
+    return between
+
+
+@inlined
+def settle(ep, own):
+    """Put High and Low in order: a swap for each arm pulled, at most."""
+    ep.now.between = settled(ep.mean, own.inside, ep.now.size + 1, ep.now.between)
 
 
 @inlined
