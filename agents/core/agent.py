@@ -431,7 +431,7 @@ class Agent(ABC):
             answer[slots] = self.recommended(observation, state, slots)
         return {"arm": arms, "times": once.copy() if times is None else times, "answer": answer}
 
-    def kernels(self) -> tuple[Any, ...]:
+    def kernels_needed(self) -> tuple[Any, ...]:
         """Kernels that it needs to decide and to play, for `expect`."""
         return ()
 

@@ -298,6 +298,9 @@ class Certified(Agent):
             _resolve.quick(books, spent, rule, self._asked(self.agent.choose(observation, state.inner), E), out)
         return out.arms, out.times
 
+    def kernels_needed(self) -> tuple[Any, ...]:
+        return (*self._decider.kernels_needed[:1], *self.agent.kernels_needed())
+
     @property
     def plays(self) -> bool:
         return self.agent.plays

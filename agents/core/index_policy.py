@@ -296,8 +296,8 @@ class IndexPolicy(Agent):
             return m.last * task.D + turns.spot
         return m.last.copy()
 
-    def kernels(self) -> tuple[Any, ...]:
-        return (play,) if self.plays else ()
+    def kernels_needed(self) -> tuple[Any, ...]:
+        return (play,) if type(self).played is IndexPolicy.played and self.plays else ()
 
     @property
     def plays(self) -> bool:

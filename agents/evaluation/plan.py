@@ -124,9 +124,9 @@ def plans_of(
                 if once:
                     break
         for plan, _ in found:
-            expect("agent", *(plan.policy.kernels() if isinstance(plan.policy, Agent) else ()))
+            expect("agent", *(plan.policy.kernels_needed() if isinstance(plan.policy, Agent) else ()))
             if plan.level and (certifier := certifier_of(plan.policy, plan.task)) is not None:
-                expect("end", *certifier.kernels)
+                expect("end", *certifier.kernels_needed)
         for plan, envs in found:
             _decide_once(plan, envs)
     level = any(plan.level for plan, _ in found)  # then all have the column

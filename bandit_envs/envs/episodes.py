@@ -107,7 +107,7 @@ class Episodes:
             self._rows = np.zeros((count, *pulled.parameters.shape))
         same = "budget", "max_pulls", "pull_cost", "can_stop", "keeps_moments", "cost"
         rules: dict[str, Any] = {name: getattr(task, name) for name in same}
-        expect("end", _seen, *self.problem.kernels)
+        expect("end", _seen, *self.problem.kernels_needed)
         self.simulator = sim = Simulator(pulled, count, self._rows, full=self.full, salt=setting.salt, **rules)
         sim.pulled = "an arm" if self._split is None else "arm * D + coordinate"
         self.pulls = sim.pulls.reshape(count, *task.shape)

@@ -48,7 +48,7 @@ WORTH = 2  # kernels in no cache, beside the one that is needed now, for which i
 PATIENCE = 120.0  # seconds for which a lock is waited for: its process may have been stopped
 BETWEEN, IDLE = 0.01, 3.0  # seconds between two looks at a lock; without a job, after which a helper ends
 NUMBERS = {int: types.int64, float: types.float64, bool: types.boolean}
-_LOCK = threading.RLock()
+_LOCK = threading.Lock()
 _known, _expected = set[Any](), list[Any]()  # jobs; and (when, number, job), until they are handed over
 _helpers = list["subprocess.Popen[bytes]"]()
 
@@ -212,20 +212,24 @@ def _most() -> int:
 
 def _hand_over(folder: Path | None) -> None:
     """Hand what is expected, and missing, to the helpers; where none runs, to new ones, whose locks are in a folder."""
-    with _LOCK, contextlib.ExitStack() as stack:
+    if not _LOCK.acquire(blocking=False):  # another thread is at it, and may wait until this one has compiled
+        return
+    with contextlib.ExitStack() as stack:
+        stack.callback(_LOCK.release)
         running, slots = [one for one in _helpers if one.poll() is None], list[Any]()
-        for i in range(0 if running or folder is None else _most()):
+        for i in range(_most()) if folder is not None and not running else ():
             with contextlib.suppress(OSError):
-                slot = stack.enter_context(Path(folder or "", f"helper-{i}.lock").open("wb"))
+                slot = stack.enter_context((folder / f"helper-{i}.lock").open("wb"))
                 slots += [slot] if _taken(slot) else []
         if not running and not slots:
             return
-        jobs = [one for one in _expected if _is_missing(one[-1])]
-        _expected.clear()
-        if not running and len(jobs) >= WORTH:
-            _helpers[:] = running = [_start(slot) for slot in slots]
-        for one in running:
-            with contextlib.suppress(OSError):  # it has ended
+        given = list(_expected)
+        del _expected[: len(given)]
+        jobs = [one for one in given if _is_missing(one[-1])]
+        with contextlib.suppress(OSError, ValueError):  # no process can be started, or it has ended
+            if not running and len(jobs) >= WORTH:
+                _helpers[:] = running = [_start(slot) for slot in slots]
+            for one in running:
                 one.stdin.write(b"".join(message(*job) for job in jobs))  # type: ignore[union-attr]
                 one.stdin.flush()  # type: ignore[union-attr]
 

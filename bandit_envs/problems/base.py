@@ -117,7 +117,7 @@ class Problem(ABC):
         family: name of the problem whose stored models serve this one; None: itself.
         metric_types: {metric of a verdict: its NumPy type}. metric_names: their names.
         certificate_names: the entries that `certificate` returns.
-        kernels: those that episodes need at their end, see `bandit_envs.kernels.expect`.
+        kernels_needed: those that episodes need at their end, see `bandit_envs.kernels.expect`.
         answer_size: number of arms in every answer; None: answers have any size.
         boundary: where the answer is the arms with at least a mean that is known beforehand, that mean; else None.
         tolerance: arms nearer to the boundary may be classified either way.
@@ -142,7 +142,7 @@ class Problem(ABC):
     metric_types: ClassVar[Mapping[str, type[np.generic]]] = {}
     metric_names: ClassVar[tuple[str, ...]] = ()
     certificate_names: ClassVar[tuple[str, ...]] = ()
-    kernels: ClassVar[tuple[Any, ...]] = ()
+    kernels_needed: ClassVar[tuple[Any, ...]] = ()
     answer_size: int | None = None
     boundary: float | None = None
     tolerance: float = 0.0
@@ -588,7 +588,7 @@ class SetProblem(Problem):
     """
 
     metric_types = {"misclassified": np.int64, "precision": np.float64, "recall": np.float64, "f1": np.float64}
-    scores_arms, kernels = True, (_count,)
+    scores_arms, kernels_needed = True, (_count,)
 
     @property
     def bands(self) -> tuple[float, float]:

@@ -63,7 +63,7 @@ class TopK(Problem):
         "criterion": "What a correct answer is: aggregate, each or exact.",
     }
     metric_types = {"aggregate_regret": np.float64, "normalised_sum": np.float64, "misidentified": np.int64}
-    certificate_names, kernels = ("delta_c",), (certify,)
+    certificate_names, kernels_needed = ("delta_c",), (certify,)
     any_order = True
 
     def __init__(self, k: int = 3, epsilon: float = 0.0, criterion: str = "aggregate") -> None:

@@ -134,7 +134,7 @@ class Certifier(NamedTuple):
         return cls(made, given, 5 * K + scratch + moments, K, D, name)
 
     @property
-    def kernels(self) -> tuple[Any, ...]:
+    def kernels_needed(self) -> tuple[Any, ...]:
         """What its address and `alternatives` need, for `expect`."""
         return ((self.routine.func, *self.routine.args), _all) if isinstance(self.routine, functools.partial) else ()
 

@@ -193,11 +193,16 @@ def test_a_helper_that_fails_does_no_harm(code: str, place: Path, monkeypatch: p
         assert len(helpers) == 1
 
 
+def no_process(*given: Any, **named: Any) -> None:
+    raise OSError("no more processes")
+
+
 NO_HELPER: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "one core": lambda monkeypatch: monkeypatch.setattr(ahead, "cores", lambda: 1),
     "switched off": lambda monkeypatch: monkeypatch.setenv(ahead.VARIABLE, "0"),
     "worker": lambda monkeypatch: monkeypatch.setattr("multiprocessing.process._parent_process", "another"),
     "no Python": lambda monkeypatch: monkeypatch.setattr(sys, "executable", "/usr/bin/uwsgi"),
+    "no process": lambda monkeypatch: monkeypatch.setattr(subprocess, "Popen", no_process),
     "no locks": lambda monkeypatch: monkeypatch.setattr(ahead, "fcntl", None),
     "no folder": lambda monkeypatch: monkeypatch.setattr(kept, "_folder", lambda chosen: None),
 }
@@ -224,6 +229,14 @@ def test_as_many_helpers_as_further_cores_in_all_processes(place: Path, monkeypa
         assert not ahead._taken(lock)
         ahead._end()
         assert ahead._taken(lock)
+
+
+def test_threads_do_not_wait_for_each_other(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another one hands jobs over: it may wait for what this one compiles."""
+    module = small()
+    with ahead._LOCK:
+        assert needed(module) == [1.5, 6.0, 9.0, 27.0]
+    assert len(ahead._expected) == 4  # for the next kernel that is in no cache
 
 
 def test_no_helper_where_the_cache_has_most_kernels(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
