@@ -281,9 +281,9 @@ class Task:
 
         `distribution`: see `certified_distribution`. No centre: that of the task.
         """
-        choice("boundary", boundary, ("mixture", "kaufmann-koolen"))
+        choice("boundary", boundary, ("mixture", "product", "kaufmann-koolen"))
         if self.items and self.certified_distribution(distribution) == "paired":
-            choice("boundary", boundary, ("mixture",))
+            choice("boundary", boundary, ("mixture", "product"))
             return self._paired(LEVEL if self.delta is None else self.delta)
         asked: dict[str, Any] = {"distribution": self.certified_distribution(distribution), "boundary": boundary}
         asked |= {"rho": rho, "centre": self.centre if centre is None else centre}
