@@ -12,7 +12,7 @@ import numpy as np
 from bandit_envs import AllGood, BetterThanControl, Problem, Simulation, TopK
 from bandit_envs.kernels import call_routine, choice, number, part, view
 from bandit_envs.simulation import Quiet
-from bandit_envs.stopping import BOUNDED, Certifier
+from bandit_envs.stopping import BOUNDED, PAIRS_AT, Certifier
 
 from ..core import stopping
 from ..core.agent import FLOAT, INT, Bools, Floats, Ints, Observation, Problems, unfit
@@ -23,8 +23,9 @@ from .alternatives import ALL_GOOD, CONTROL, LOCAL, MEANS, PULLS, TOP_K, TWINS, 
 from .desk import DESK, Table, routine_of
 from .paired_elimination import PairedElimination
 
-BOUNDARIES = ("mixture", "kaufmann-koolen", "nominal")
+BOUNDARIES = ("mixture", "product", "kaufmann-koolen", "nominal")
 PRICE = 4.0  # about what two mixtures over bets cost, in nats
+CONTRAST_PRICE = 2.5  # about what a contrast costs
 HELD = 0.5  # an arm of N pulls is pulled HELD sqrt(N) times in a row
 
 
@@ -122,8 +123,8 @@ class CertifiedAlgorithm(Algorithm):
     """An agent that stops when its plug-in answer is certified at delta, whatever has chosen the pulls.
 
     Args:
-        boundary: "mixture" or "kaufmann-koolen", see docs/certificates.md; "nominal": ln((1 + ln t) / delta), of the
-            papers' experiments, for which nothing is proven.
+        boundary: "mixture", "product" or "kaufmann-koolen", see docs/certificates.md; "nominal": ln((1 + ln t) / delta),
+            of the papers' experiments, for which nothing is proven.
         distribution: "bernoulli", "gaussian" (also sub-Gaussian), "bounded" (in a range), or "student" (Gaussian of
             unknown variance); None: see `Task.certified_distribution`.
         rho: pulls of an arm at which the Gaussian mixture is sharpest; None: a mixture over several. It is of
@@ -205,7 +206,7 @@ class CertifiedAlgorithm(Algorithm):
         if not self._knows_tables:
             text = f"{self.name} counts on independent samples;"
             raise ValueError(f"{text} for the columns of a table use paired-elimination")
-        if boundary != "mixture":
+        if boundary not in ("mixture", "product"):
             raise ValueError(f"{self.name}: columns of a table are certified by boundary='mixture', got {boundary!r}")
         self.distribution, self._nominal = self.task.certified_distribution(distribution), False
         self._elimination = PairedElimination(self.task, self.delta)
@@ -239,7 +240,7 @@ class CertifiedAlgorithm(Algorithm):
             why = "as with a budget nothing is certified, and the pulls do not depend on it"
             if self._sampling_boundary is not None:
                 return found | dict.fromkeys(("delta", "boundary", "rho", "centre"), why)
-            if self.sides.kind != ALL_GOOD or self._options["boundary"] == "mixture":
+            if self.sides.kind != ALL_GOOD or self._options["boundary"] in ("mixture", "product"):
                 return found | {"delta": why}
         return found
 
@@ -252,9 +253,15 @@ class CertifiedAlgorithm(Algorithm):
         return made.doubting(self._options["sigma"], self.task.known_sigma)
 
     @functools.cached_property
+    def _by_contrasts(self) -> bool:
+        """Whether pairs of arms are certified by contrasts."""
+        of_pairs = self.certifier.kind in ("top-k", "all-good") and self.distribution in ("gaussian", "bernoulli")
+        return of_pairs and self.certifier.numbers[PAIRS_AT] != 0.0
+
+    @functools.cached_property
     def _decider(self) -> Certifier:
         """The same where it is quicker only to decide; a nominal rule asks for more as time goes."""
-        exactly = self._nominal or (self._follows and self.distribution != "bounded")
+        exactly = self._nominal or (self._follows and self.distribution != "bounded" and not self._by_contrasts)
         return self.certifier if exactly else self.certifier.decider(self.delta)
 
     @functools.cached_property
@@ -264,6 +271,8 @@ class CertifiedAlgorithm(Algorithm):
         boundary = self._sampling_boundary
         if self.distribution == "bounded":  # pairs are weighed by variances, single arms by what they certify
             boundary = None if self.problem.local else "none"
+        elif self._by_contrasts:
+            boundary = "none"
         options = self._options if boundary is None else self._options | {"boundary": boundary}
         return self.problem.certifier(K, self.task.D, **options)
 
@@ -277,7 +286,7 @@ class CertifiedAlgorithm(Algorithm):
             into = math.log(self.task.K / self.delta) if certified else 0.0
             return Sides(LOCAL, distribution, 0, 1.0, 0.0, none, 1.0, 0.0, none, 1.0, 0.0, v, into, into)
         if certified:
-            price = PRICE if self.distribution == "bounded" else 0.0
+            price = PRICE if self.distribution == "bounded" else CONTRAST_PRICE if self._by_contrasts else 0.0
             needed = [x + price for x in certifier.needed(self.delta)]
             into, out = needed[0], min(needed[1:], default=needed[0])
         if self.problem.answer_size is not None:
