@@ -73,6 +73,8 @@ class Sides(NamedTuple):
     variance: float  # of a sample, where it is known
     need_in: float  # what an alternative of an arm in the answer must exceed
     need_out: float
+    open_in: float  # a pair that costs less is open, see `racer`
+    open_out: float
 
 
 class Book(NamedTuple):
@@ -89,6 +91,7 @@ class Book(NamedTuple):
     second: Ints  # of an arm that ALL_GOOD leaves out: what may be the partner next, -1 for none
     stale: Any  # int8
     inside: Any  # int8: the plug-in answer
+    open: Any  # int8: the arms that race
     bound: Floats  # (K,), to work in
     twins: Ints  # (TWINS,), likewise
 
@@ -491,6 +494,56 @@ def moved(sides, book, i, j):
     if raised.weight > 0.0:
         up = divergence(distribution, raised.mean, raised.scale, y)
     return Alternative(low, high, down, up)
+
+
+@part
+def _mark_open(sides, book, i, is_lowered, is_in, limit):
+    """Mark the arms whose pair with arm i may still be cheaper than `limit`, and arm i; whether there are any."""
+    _bounds(sides, book, i, is_lowered, is_in, False)
+    need, found = sides.need_in if is_in else sides.need_out, False
+    for other in range(len(book.bound)):
+        fits = other != i and (book.inside[other] != 0) == (not is_lowered if is_in else False)
+        if the_kind(sides.kind) == ALL_GOOD and is_lowered and is_in:
+            fits = other != i
+        if fits and book.bound[other] + need < limit:
+            book.open[other], found = 1, True
+    if found:
+        book.open[i] = 1
+
+
+@part
+def racer(sides, book, pulls):
+    """The arm with the fewest pulls of those in pairs that are open, -1: none.
+
+    TOP_K      pairs of the worst arm of the answer and of the best one outside. The best arm, of one, is balanced with
+               the others: its pulls are as the root of the sum of their squares
+    ALL_GOOD   pairs of the best arm
+    """
+    K, mean, inside = len(book.mean), book.mean, book.inside
+    book.open[:] = 0
+    worst = best = first = -1
+    for i in range(K):
+        if inside[i]:
+            worst = i if worst < 0 or mean[i] <= mean[worst] else worst
+            first = i if first < 0 or mean[i] > mean[first] else first
+        else:
+            best = i if best < 0 or mean[i] > mean[best] else best
+    if the_kind(sides.kind) == TOP_K:
+        _mark_open(sides, book, worst, True, True, sides.open_in)
+        if sides.k > 1:
+            _mark_open(sides, book, best, False, True, sides.open_in)
+    else:
+        _mark_open(sides, book, first, False, True, sides.open_in)
+        _mark_open(sides, book, first, True, True, sides.open_in)
+        _mark_open(sides, book, first, True, False, sides.open_out)
+    found, squares = -1, 0.0
+    for i in range(K):
+        if book.open[i]:
+            found = i if found < 0 or pulls[i] < pulls[found] else found
+            squares += float(pulls[i]) * float(pulls[i]) if i != worst else 0.0
+    if the_kind(sides.kind) == TOP_K and sides.k == 1 and found >= 0 and float(pulls[worst]) ** 2 < squares:
+        return worst
+    return found
 
 
 @part

@@ -32,6 +32,7 @@ from .alternatives import (
     grow,
     moved,
     put,
+    racer,
     tell,
     tell_alone,
 )  # fmt: skip
@@ -43,7 +44,7 @@ DESK = np.dtype(
     [
         *((name, np.int64 if kind is int else np.float64) for name, kind in get_type_hints(Sides).items()),
         *((name, np.int64) for name in ("K", "D", "moments", "weighed", "table")),
-        *((name, np.int64) for name in ("observe", "find", "compare", "step", "certify")),
+        *((name, np.int64) for name in ("observe", "find", "compare", "step", "race", "certify")),
         *((name, np.int64) for name in ("e", "arm", "draws", "certified", *_FOUND[0])),
         *((name, np.float64) for name in ("need", *_LOOKED, *_FOUND[1])),
     ],
@@ -57,7 +58,7 @@ class Table(NamedTuple):
 
     rows: Annotated[Floats, 3]  # (E, 6, K)
     partners: Annotated[Ints, 3]  # (E, 2, K)
-    marks: Annotated[NDArray[np.int8], 3]  # (E, 2, K)
+    marks: Annotated[NDArray[np.int8], 3]  # (E, 3, K)
     work: Floats
     twins: Ints
     alone: Alone
@@ -90,6 +91,7 @@ def opened(desk, table, pulls, mean, variance, moments):
         partners[1],
         marks[0],
         marks[1],
+        marks[2],
         table.work,
         table.twins,
     )
@@ -202,7 +204,13 @@ def certify(case):
     case.desk.certified = is_certified(case.shown, 0, case.desk.t, case.desk, case.table.whole)
 
 
-STEPS = {"observe": observe, "find": find, "compare": compare, "step": proportions, "certify": certify}
+@part
+def race(case):
+    """Put down the arm that is to race, -1: none, see `racer`."""
+    case.desk.arm = racer(case.desk, case.book, case.shown.pulls[0])
+
+
+STEPS = {"observe": observe, "find": find, "compare": compare, "step": proportions, "race": race, "certify": certify}
 
 
 @functools.cache

@@ -27,11 +27,10 @@ import math
 from typing import Any
 
 from bandit_envs.kernels import inlined, number
-from bandit_envs.stopping import BOUNDED
 
 from ..core.algorithm import pull, setting
-from .alternatives import BOUNDARY, LOCAL
-from .policy import CertifiedAlgorithm, find, found, held, is_certified, lacking
+from .alternatives import BOUNDARY
+from .policy import CertifiedAlgorithm, find, found, held, is_certified, lacking, races
 
 CLOSE = 1.0 + 1e-9  # divergences within this ratio are equal
 
@@ -68,7 +67,8 @@ class Evidence(CertifiedAlgorithm):
 
     name, source = "evidence", "this package, after Garivier & Kaufmann, COLT 2016"
     _follows, _weighed = True, BOUNDARY
-    force, hold = setting(float), setting(float)
+    force, hold, race = setting(float), setting(float), setting(float)
+    other = setting(bool)  # whether the certificate of pairs has another statistic
 
     def observe(ep, own):
         """The closest alternative."""
@@ -76,12 +76,13 @@ class Evidence(CertifiedAlgorithm):
 
     def stops(ep, own):
         """R1: the statistic of the closest alternative is positive, and the certificate says so."""
-        by_bets = ep.desk.distribution == BOUNDED and ep.desk.kind != LOCAL  # the statistic is another one
-        return (by_bets or excluded(ep.desk)) and is_certified(ep)
+        return (own.other or excluded(ep.desk)) and is_certified(ep)
 
     def sample(ep, own):
         """Of the closest alternative, pull the arm that raises the evidence most, R3; or the certificate's arm, R4."""
         few = lacking(ep, own.force)
+        if few < 0 and races(ep, own.race):  # R6
+            return
         if few >= 0:
             arm = few  # R2
         elif excluded(ep.desk):
@@ -91,8 +92,21 @@ class Evidence(CertifiedAlgorithm):
         pull(ep, arm, held(ep, arm, own.hold))  # R5
 
     def __init__(
-        self, task: Any, delta: float | None = None, *, force: float = 1.0, hold: float = 1.0, **options: Any
+        self,
+        task: Any,
+        delta: float | None = None,
+        *,
+        force: float = 1.0,
+        hold: float = 1.0,
+        race: float = 0.5,
+        **options: Any,
     ) -> None:
         super().__init__(task, delta, **options)
         thrift = math.sqrt(self.price.min() / self.price.max())
         self.force, self.hold = thrift * number("force", force, 0), number("hold", hold, 0)
+        self.race = number("race", race, 0, 1) if self._by_contrasts else 0.0
+        self.other = self._by_contrasts or (self.distribution == "bounded" and not self.problem.local)
+
+    @property
+    def _asks(self) -> tuple[str, ...]:  # type: ignore[override]
+        return (*super()._asks, *["race"] * (self.race > 0))

@@ -16,7 +16,7 @@ from bandit_envs.stopping import BOUNDED, PAIRS_AT, Certifier
 
 from ..core import stopping
 from ..core.agent import FLOAT, INT, Bools, Floats, Ints, Observation, Problems, unfit
-from ..core.algorithm import Algorithm, per_episode, setting, struct_of
+from ..core.algorithm import Algorithm, per_episode, pull, setting, struct_of
 from ..core.confidence import certified_scale_of, comparison_of, delta_of
 from ..core.stopping import Certificate, for_many, moments_of, next_look
 from .alternatives import ALL_GOOD, CONTROL, LOCAL, MEANS, PULLS, TOP_K, TWINS, Alone, Alternative, Sides
@@ -119,11 +119,26 @@ def lacking(ep, force=1.0):
     return stopping.lacking(ep.pulls, ep.now, ep.now.t, force, 0.0)
 
 
+@part
+def races(ep, share):
+    """Pull the arm that is to race, where a share of the pulls wants it; else, or where none is open, False."""
+    now, desk = ep.now, ep.desk
+    if not float(now.raced) < share * float(now.t):
+        return False
+    ask(ep, desk.race)
+    if desk.arm < 0:
+        return False
+    times = held(ep, desk.arm)
+    now.raced += times
+    pull(ep, desk.arm, times)
+    return True
+
+
 class CertifiedAlgorithm(Algorithm):
     """An agent that stops when its plug-in answer is certified at delta, whatever has chosen the pulls.
 
     Args:
-        boundary: "mixture", "product" or "kaufmann-koolen", see docs/certificates.md; "nominal": ln((1 + ln t) / delta),
+        boundary: "mixture", "product" or "kaufmann-koolen", see docs/certificates.md; "nominal": ln((1 + ln t) / delta)
             of the papers' experiments, for which nothing is proven.
         distribution: "bernoulli", "gaussian" (also sub-Gaussian), "bounded" (in a range), or "student" (Gaussian of
             unknown variance); None: see `Task.certified_distribution`.
@@ -153,6 +168,7 @@ class CertifiedAlgorithm(Algorithm):
     # fewer pulls, and what the next begins with; the fewest pulls of an arm, when this was looked up last.
     t, look, arm = per_episode(int), per_episode(int), per_episode(int)
     first, second, fewest = per_episode(float), per_episode(float), per_episode(float)
+    raced = per_episode(int)  # pulls of arms that raced
     price = setting(Floats)  # of the arms, 1 where they have none
     _weighed: int = PULLS  # see `observe`
     _asks: tuple[str, ...] = ("observe", "find", "certify")  # the routines that its kernel calls
@@ -280,24 +296,28 @@ class CertifiedAlgorithm(Algorithm):
         """The kind of the alternatives, from the numbers of the certifiers."""
         own, none = alone.numbers.tolist(), -math.inf
         distribution, v = int(own[0]), float(own[1])
-        into = out = 0.0
+        into = out = open_in = open_out = 0.0
         certified = not self._nominal and self._sampling_boundary is None
         if self.problem.local:  # the certifier of one arm tells levels
             into = math.log(self.task.K / self.delta) if certified else 0.0
-            return Sides(LOCAL, distribution, 0, 1.0, 0.0, none, 1.0, 0.0, none, 1.0, 0.0, v, into, into)
-        if certified:
+            return Sides(LOCAL, distribution, 0, 1.0, 0.0, none, 1.0, 0.0, none, 1.0, 0.0, v, into, into, 0.0, 0.0)
+        if certified or self._by_contrasts:
             price = PRICE if self.distribution == "bounded" else CONTRAST_PRICE if self._by_contrasts else 0.0
             needed = [x + price for x in certifier.needed(self.delta)]
-            into, out = needed[0], min(needed[1:], default=needed[0])
+            open_in, open_out = needed[0], min(needed[1:], default=needed[0])
+            into, out = (open_in, open_out) if certified else (0.0, 0.0)
         if self.problem.answer_size is not None:
             k, epsilon = int(own[-2]), own[-1]
-            return Sides(TOP_K, distribution, k, 1.0, -epsilon, none, 1.0, 0.0, none, 1.0, 0.0, v, into, out)
+            return Sides(
+                TOP_K, distribution, k, 1.0, -epsilon, none, 1.0, 0.0, none, 1.0, 0.0, v, into, out, open_in, open_out
+            )
         if type(self.problem).evidence_routine is BetterThanControl.evidence_routine:
             (c, a, b, _), near = comparison_of(self), self.problem.tolerance
             given = CONTROL, distribution, c, a, b - near, none, 1.0 / a, -(b + near) / a, none
-            return Sides(*given, a, b, v, into, out)
+            return Sides(*given, a, b, v, into, out, 0.0, 0.0)
         a, b, floor, c, d, bottom, keep, shift = own[-8:]
-        return Sides(ALL_GOOD, distribution, 0, a, b, floor, c, d, bottom, keep, shift, v, into, out)
+        given = ALL_GOOD, distribution, 0, a, b, floor, c, d, bottom, keep, shift
+        return Sides(*given, v, into, out, open_in, open_out)
 
     def initial_state(self, observation: Observation) -> Any:
         state, K = self._player.initial_state(observation), self.task.K
@@ -308,7 +328,7 @@ class CertifiedAlgorithm(Algorithm):
         state.own["certified"] = {  # the fields of a `Book`; what an `Alone` and a `Certificate` are to work in
             "rows": np.zeros((E, 6, K)),
             "partners": np.zeros((E, 2, K), np.int64),
-            "marks": np.zeros((E, 2, K), np.int8),
+            "marks": np.zeros((E, 3, K), np.int8),
             "work": np.zeros(K),
             "twins": np.zeros(TWINS, np.int64),
             "alone": (alone, inside[:1], out[:5]),
