@@ -92,6 +92,7 @@ class Book(NamedTuple):
     stale: Any  # int8
     inside: Any  # int8: the plug-in answer
     open: Any  # int8: the arms that race
+    count: Floats  # their pulls
     bound: Floats  # (K,), to work in
     twins: Ints  # (TWINS,), likewise
 
@@ -497,53 +498,52 @@ def moved(sides, book, i, j):
 
 
 @part
-def _mark_open(sides, book, i, is_lowered, is_in, limit):
-    """Mark the arms whose pair with arm i may still be cheaper than `limit`, and arm i; whether there are any."""
-    _bounds(sides, book, i, is_lowered, is_in, False)
-    need, found = sides.need_in if is_in else sides.need_out, False
-    for other in range(len(book.bound)):
-        fits = other != i and (book.inside[other] != 0) == (not is_lowered if is_in else False)
-        if the_kind(sides.kind) == ALL_GOOD and is_lowered and is_in:
-            fits = other != i
-        if fits and book.bound[other] + need < limit:
-            book.open[other], found = 1, True
-    if found:
-        book.open[i] = 1
+def _open(sides, book, i, is_lowered, is_in, side):
+    """Mark the arms whose pair with arm i may cost less than what it must exceed, and arm i where there are any.
+
+    `is_lowered`, `is_in`: see `_bounds`. `side`: only arms in the answer, 1, or left out, 0, count; -1: all.
+    """
+    limit = sides.open_in if is_in else sides.open_out
+    arms, move = Arms(book.mean, book.count, book.penalty), _inward(sides) if is_in else _outward(sides)
+    pair_bounds(book.numbers, arms, np.int64(i), is_lowered, move, limit, False, book.bound)
+    for j in range(len(book.bound)):  # bounds are less the penalties of samplers, which are no part of the cost
+        counts = j != i and (side < 0 or book.inside[j] == side)
+        if counts and book.bound[j] + book.penalty[i] + book.penalty[j] < 0.0:
+            book.open[i] = book.open[j] = 1
 
 
 @part
-def racer(sides, book, pulls):
-    """The arm with the fewest pulls of those in pairs that are open, -1: none.
+def racer(sides, book):
+    """The arm with the fewest pulls of those in pairs that are open; -1: there is none.
 
-    TOP_K      pairs of the worst arm of the answer and of the best one outside. The best arm, of one, is balanced with
-               the others: its pulls are as the root of the sum of their squares
+    TOP_K      pairs of the last arm of the answer and of the first one outside. A single arm of the answer is pulled
+               where the squares of its pulls are less than those of all others that are open
     ALL_GOOD   pairs of the best arm
     """
-    K, mean, inside = len(book.mean), book.mean, book.inside
+    low = high = best = found = -1
     book.open[:] = 0
-    worst = best = first = -1
-    for i in range(K):
-        if inside[i]:
-            worst = i if worst < 0 or mean[i] <= mean[worst] else worst
-            first = i if first < 0 or mean[i] > mean[first] else first
+    for i in range(len(book.mean)):
+        m = book.mean[i]
+        best = i if best < 0 or m > book.mean[best] else best
+        if book.inside[i]:
+            low = i if low < 0 or m <= book.mean[low] else low
         else:
-            best = i if best < 0 or mean[i] > mean[best] else best
+            high = i if high < 0 or m > book.mean[high] else high
     if the_kind(sides.kind) == TOP_K:
-        _mark_open(sides, book, worst, True, True, sides.open_in)
+        _open(sides, book, low, True, True, 0)
         if sides.k > 1:
-            _mark_open(sides, book, best, False, True, sides.open_in)
+            _open(sides, book, high, False, True, 1)
     else:
-        _mark_open(sides, book, first, False, True, sides.open_in)
-        _mark_open(sides, book, first, True, True, sides.open_in)
-        _mark_open(sides, book, first, True, False, sides.open_out)
-    found, squares = -1, 0.0
-    for i in range(K):
+        _open(sides, book, best, False, True, 1)
+        _open(sides, book, best, True, True, -1)
+        _open(sides, book, best, True, False, 0)
+    squares = 0.0
+    for i in range(len(book.mean)):
         if book.open[i]:
-            found = i if found < 0 or pulls[i] < pulls[found] else found
-            squares += float(pulls[i]) * float(pulls[i]) if i != worst else 0.0
-    if the_kind(sides.kind) == TOP_K and sides.k == 1 and found >= 0 and float(pulls[worst]) ** 2 < squares:
-        return worst
-    return found
+            found = i if found < 0 or book.count[i] < book.count[found] else found
+            squares += book.count[i] * book.count[i]
+    alone = the_kind(sides.kind) == TOP_K and sides.k == 1 and found >= 0
+    return low if alone and 2.0 * book.count[low] * book.count[low] < squares else found
 
 
 @part

@@ -24,12 +24,14 @@ from .alternatives import (
     BOUNDARY,
     KEPT,
     LOCAL,
+    MEANS,
     Alone,
     Book,
     Sides,
     cheapest,
     fill,
     grow,
+    mark_largest,
     moved,
     put,
     racer,
@@ -56,7 +58,7 @@ DESK = np.dtype(
 class Table(NamedTuple):
     """What lies beside the desk: the books of all episodes, and certifiers with what they work in."""
 
-    rows: Annotated[Floats, 3]  # (E, 6, K)
+    rows: Annotated[Floats, 3]  # (E, 7, K)
     partners: Annotated[Ints, 3]  # (E, 2, K)
     marks: Annotated[NDArray[np.int8], 3]  # (E, 3, K)
     work: Floats
@@ -92,6 +94,7 @@ def opened(desk, table, pulls, mean, variance, moments):
         marks[0],
         marks[1],
         marks[2],
+        rows[6],
         table.work,
         table.twins,
     )
@@ -207,7 +210,14 @@ def certify(case):
 @part
 def race(case):
     """Put down the arm that is to race, -1: none, see `racer`."""
-    case.desk.arm = racer(case.desk, case.book, case.shown.pulls[0])
+    desk, book = case.desk, case.book
+    for i in range(desk.K):
+        book.count[i] = float(case.shown.pulls[0, i])
+        if desk.weighed == MEANS:
+            book.mean[i] = case.shown.mean[0, i]
+    if desk.weighed == MEANS:
+        mark_largest(book.mean, desk.k, book.inside)
+    desk.arm = racer(desk, book)
 
 
 STEPS = {"observe": observe, "find": find, "compare": compare, "step": proportions, "race": race, "certify": certify}

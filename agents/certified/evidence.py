@@ -67,7 +67,7 @@ class Evidence(CertifiedAlgorithm):
 
     name, source = "evidence", "this package, after Garivier & Kaufmann, COLT 2016"
     _follows, _weighed = True, BOUNDARY
-    force, hold, race = setting(float), setting(float), setting(float)
+    force, hold = setting(float), setting(float)
     other = setting(bool)  # whether the certificate of pairs has another statistic
 
     def observe(ep, own):
@@ -98,15 +98,11 @@ class Evidence(CertifiedAlgorithm):
         *,
         force: float = 1.0,
         hold: float = 1.0,
-        race: float = 0.5,
+        race: float = 0.75,
         **options: Any,
     ) -> None:
         super().__init__(task, delta, **options)
         thrift = math.sqrt(self.price.min() / self.price.max())
         self.force, self.hold = thrift * number("force", force, 0), number("hold", hold, 0)
-        self.race = number("race", race, 0, 1) if self._by_contrasts else 0.0
+        self.race = self._racing(race)
         self.other = self._by_contrasts or (self.distribution == "bounded" and not self.problem.local)
-
-    @property
-    def _asks(self) -> tuple[str, ...]:  # type: ignore[override]
-        return (*super()._asks, *["race"] * (self.race > 0))

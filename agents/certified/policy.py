@@ -25,7 +25,7 @@ from .paired_elimination import PairedElimination
 
 BOUNDARIES = ("mixture", "product", "kaufmann-koolen", "nominal")
 PRICE = 4.0  # about what two mixtures over bets cost, in nats
-CONTRAST_PRICE = 2.5  # about what a contrast costs
+CONTRAST_PRICE = 1.5  # about what a contrast costs
 HELD = 0.5  # an arm of N pulls is pulled HELD sqrt(N) times in a row
 
 
@@ -170,6 +170,7 @@ class CertifiedAlgorithm(Algorithm):
     first, second, fewest = per_episode(float), per_episode(float), per_episode(float)
     raced = per_episode(int)  # pulls of arms that raced
     price = setting(Floats)  # of the arms, 1 where they have none
+    race = setting(float)  # the share of pulls that race, see `races`
     _weighed: int = PULLS  # see `observe`
     _asks: tuple[str, ...] = ("observe", "find", "certify")  # the routines that its kernel calls
     _looked_up = ("certifier", "_decider", "_alone")
@@ -195,7 +196,7 @@ class CertifiedAlgorithm(Algorithm):
     ) -> None:
         super().__init__(task)
         self.delta = delta_of(self.name, self.task, delta, with_budget=0.01)
-        self.may_stop = self.task.budget is None
+        self.may_stop, self.race = self.task.budget is None, 0.0
         self.price = np.array(self.task.cost if isinstance(self.task.cost, tuple) else [1.0] * self.task.K)
         if self.task.items:
             self._begin_on_a_table(boundary, distribution)
@@ -216,6 +217,11 @@ class CertifiedAlgorithm(Algorithm):
             "dependent": bool(self.task.dependent),
         }
         self.sides = self._sides_of(self.certifier, self._alone)
+
+    def _racing(self, race: float) -> float:
+        """`race`, checked; 0 where arms do not race."""
+        share = number("race", race, 0, 1)
+        return share if not self.task.items and self._by_contrasts else 0.0
 
     def _begin_on_a_table(self, boundary: str, distribution: str | None) -> None:
         """Of the columns of a table, all these agents are `PairedElimination`: no other order of pulls takes fewer."""
@@ -252,6 +258,8 @@ class CertifiedAlgorithm(Algorithm):
             found["centre"] = "which is of distribution='student' alone"
         if self._nominal or self.distribution in ("student", "bounded"):
             found["rho"] = "which is of boundary='mixture' and the distributions 'gaussian' and 'bernoulli' alone"
+        if not self._by_contrasts:
+            found["race"] = "which is of pairs of 'gaussian' or 'bernoulli' arms, a delta and boundary='mixture' alone"
         if not self.may_stop:
             why = "as with a budget nothing is certified, and the pulls do not depend on it"
             if self._sampling_boundary is not None:
@@ -270,9 +278,9 @@ class CertifiedAlgorithm(Algorithm):
 
     @functools.cached_property
     def _by_contrasts(self) -> bool:
-        """Whether pairs of arms are certified by contrasts."""
+        """Whether pairs of arms are certified by contrasts; with a budget nothing is certified."""
         of_pairs = self.certifier.kind in ("top-k", "all-good") and self.distribution in ("gaussian", "bernoulli")
-        return of_pairs and self.certifier.numbers[PAIRS_AT] != 0.0
+        return self.may_stop and of_pairs and self.certifier.numbers[PAIRS_AT] != 0.0
 
     @functools.cached_property
     def _decider(self) -> Certifier:
@@ -326,7 +334,7 @@ class CertifiedAlgorithm(Algorithm):
         E, inside, out = len(state.now), np.full(1 + K, -1, np.int8), np.zeros(7 + 3 * K)
         alone, whole = (np.zeros(certifier.scratch) for certifier in (self._alone, self.certifier))
         state.own["certified"] = {  # the fields of a `Book`; what an `Alone` and a `Certificate` are to work in
-            "rows": np.zeros((E, 6, K)),
+            "rows": np.zeros((E, 7, K)),
             "partners": np.zeros((E, 2, K), np.int64),
             "marks": np.zeros((E, 3, K), np.int8),
             "work": np.zeros(K),
@@ -345,7 +353,10 @@ class CertifiedAlgorithm(Algorithm):
         whole = Certificate(address, decider.numbers, scratch[None], inside, out, need, self._nominal, quick)
         table: Any = Table(*(kept[name] for name in Table._fields[:-2]), alone, whole)  # type: ignore[call-arg]
         given = {"K": self.task.K, "D": self.task.D, "weighed": self._weighed, "need": need, "table": table.address}
-        routines = {name: routine_of(name, sides.kind, sides.distribution).address for name in self._asks}
+        routines = {
+            name: routine_of(name, sides.kind, sides.distribution).address
+            for name in (*self._asks, *["race"] * (self.race > 0))
+        }
         for name, value in (sides._asdict() | given | routines).items():
             desk[name] = value
         return (desk, kept["work"]), (table, self._alone, decider)

@@ -48,7 +48,7 @@ from bandit_envs.stopping import BERNOULLI
 from ..core.algorithm import per_episode, pull, scratch, setting
 from .alternatives import ALL_GOOD, BONUS, CONTROL, LOCAL, PULLS, TOP_K, Alternative, mark_better, mark_largest
 from .desk import scale_of
-from .policy import CertifiedAlgorithm, ask, closest, found, held
+from .policy import CertifiedAlgorithm, ask, closest, found, held, races
 
 RULES, PROPORTIONS = ("eb-tci", "eb-tc", "ttts"), ("ids", "fixed")
 EB_TCI, _EB_TC, TTTS = range(3)
@@ -194,7 +194,8 @@ class TopTwo(CertifiedAlgorithm):
 
     def sample(ep, own):
         """EB-TC, EB-TCI: leader and challenger are the closest pair."""
-        pull_pair(ep, own, closest(ep))
+        if not races(ep, own.race):
+            pull_pair(ep, own, closest(ep))
 
     def __init__(
         self,
@@ -205,9 +206,11 @@ class TopTwo(CertifiedAlgorithm):
         proportions: str = "ids",
         beta: float = 0.5,
         seed: int = 0,
+        race: float = 0.0,
         **options: Any,
     ) -> None:
         super().__init__(task, delta, **options)
+        self.race = self._racing(race)
         self.rule = RULES.index(choice("rule", rule, RULES))
         self.ids = choice("proportions", proportions, PROPORTIONS) == "ids"
         self.beta, self.seed = number("beta", beta, 0, 1, above=True, below=True), integer("seed", seed, 0, 2**32 - 1)
@@ -243,6 +246,8 @@ class Thompson(TopTwo):
 
     def sample(ep, own):
         """TTTS: leader and challenger by two samples of the posterior; the closest pair where TRIES samples agree."""
+        if races(ep, own.race):
+            return
         leader, challenger = thompson_pair(ep, own)
         if leader < 0:
             alternative = closest(ep)

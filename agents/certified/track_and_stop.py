@@ -38,7 +38,7 @@ from bandit_envs.stopping import BERNOULLI, GAUSSIAN
 
 from ..core.algorithm import per_arm, per_episode, pull, scratch, setting
 from .alternatives import ALL_GOOD, KEPT, MEANS, TOP_K
-from .policy import CertifiedAlgorithm, ask, held, lacking
+from .policy import CertifiedAlgorithm, ask, held, lacking, races
 from .proportions import best_arm_proportions
 
 TRACKINGS = ("D", "C")
@@ -113,6 +113,8 @@ class TrackAndStop(CertifiedAlgorithm):
 
     def sample(ep, own):
         """Pull the arm that is furthest behind its share of w*(m), D8; by D-tracking one that lacks pulls before."""
+        if races(ep, own.race):
+            return
         solve(ep, own)
         if own.cumulative:
             count_on(ep, 1, own)
@@ -123,8 +125,11 @@ class TrackAndStop(CertifiedAlgorithm):
             arm = few if few >= 0 else behind(ep, own)
         pull(ep, arm, held(ep, arm))
 
-    def __init__(self, task: Any, delta: float | None = None, *, tracking: str | None = None, **options: Any) -> None:
+    def __init__(
+        self, task: Any, delta: float | None = None, *, tracking: str | None = None, race: float = 0.0, **options: Any
+    ) -> None:
         super().__init__(task, delta, **options)
+        self.race = self._racing(race)
         sides = self.sides
         by_kind = "C" if sides.kind == ALL_GOOD else "D"
         self.cumulative = choice("tracking", by_kind if tracking is None else tracking, TRACKINGS) == "C"
