@@ -92,7 +92,7 @@ class Book(NamedTuple):
     stale: Any  # int8
     inside: Any  # int8: the plug-in answer
     open: Any  # int8: the arms that race
-    count: Floats  # their pulls
+    times: Floats  # how often arms were pulled, for `racer`
     bound: Floats  # (K,), to work in
     twins: Ints  # (TWINS,), likewise
 
@@ -504,7 +504,7 @@ def _open(sides, book, i, is_lowered, is_in, side):
     `is_lowered`, `is_in`: see `_bounds`. `side`: only arms in the answer, 1, or left out, 0, count; -1: all.
     """
     limit = sides.open_in if is_in else sides.open_out
-    arms, move = Arms(book.mean, book.count, book.penalty), _inward(sides) if is_in else _outward(sides)
+    arms, move = Arms(book.mean, book.times, book.penalty), _inward(sides) if is_in else _outward(sides)
     pair_bounds(book.numbers, arms, np.int64(i), is_lowered, move, limit, False, book.bound)
     for j in range(len(book.bound)):  # bounds are less the penalties of samplers, which are no part of the cost
         counts = j != i and (side < 0 or book.inside[j] == side)
@@ -540,10 +540,10 @@ def racer(sides, book):
     squares = 0.0
     for i in range(len(book.mean)):
         if book.open[i]:
-            found = i if found < 0 or book.count[i] < book.count[found] else found
-            squares += book.count[i] * book.count[i]
+            found = i if found < 0 or book.times[i] < book.times[found] else found
+            squares += book.times[i] * book.times[i]
     alone = the_kind(sides.kind) == TOP_K and sides.k == 1 and found >= 0
-    return low if alone and 2.0 * book.count[low] * book.count[low] < squares else found
+    return low if alone and 2.0 * book.times[low] * book.times[low] < squares else found
 
 
 @part

@@ -212,7 +212,7 @@ def race(case):
     """Put down the arm that is to race, -1: none, see `racer`."""
     desk, book = case.desk, case.book
     for i in range(desk.K):
-        book.count[i] = float(case.shown.pulls[0, i])
+        book.times[i] = float(case.shown.pulls[0, i])
         if desk.weighed == MEANS:
             book.mean[i] = case.shown.mean[0, i]
     if desk.weighed == MEANS:

@@ -68,7 +68,7 @@ class Evidence(CertifiedAlgorithm):
     name, source = "evidence", "this package, after Garivier & Kaufmann, COLT 2016"
     _follows, _weighed = True, BOUNDARY
     force, hold = setting(float), setting(float)
-    other = setting(bool)  # whether the certificate of pairs has another statistic
+    contrasts, bets = setting(bool), setting(bool)  # by which pairs are certified, another statistic than R3 has
 
     def observe(ep, own):
         """The closest alternative."""
@@ -76,7 +76,7 @@ class Evidence(CertifiedAlgorithm):
 
     def stops(ep, own):
         """R1: the statistic of the closest alternative is positive, and the certificate says so."""
-        return (own.other or excluded(ep.desk)) and is_certified(ep)
+        return (own.contrasts or own.bets or excluded(ep.desk)) and is_certified(ep)
 
     def sample(ep, own):
         """Of the closest alternative, pull the arm that raises the evidence most, R3; or the certificate's arm, R4."""
@@ -85,7 +85,7 @@ class Evidence(CertifiedAlgorithm):
             return
         if few >= 0:
             arm = few  # R2
-        elif excluded(ep.desk):
+        elif ep.desk.row < 0 or excluded(ep.desk):
             arm = ep.now.arm  # R4
         else:
             arm = steeper(found(ep), ep.pulls, own.price)  # R3
@@ -105,4 +105,5 @@ class Evidence(CertifiedAlgorithm):
         thrift = math.sqrt(self.price.min() / self.price.max())
         self.force, self.hold = thrift * number("force", force, 0), number("hold", hold, 0)
         self.race = self._racing(race)
-        self.other = self._by_contrasts or (self.distribution == "bounded" and not self.problem.local)
+        self.contrasts = not self.task.items and self._by_contrasts
+        self.bets = self.distribution == "bounded" and not self.problem.local

@@ -304,28 +304,24 @@ class CertifiedAlgorithm(Algorithm):
         """The kind of the alternatives, from the numbers of the certifiers."""
         own, none = alone.numbers.tolist(), -math.inf
         distribution, v = int(own[0]), float(own[1])
-        into = out = open_in = open_out = 0.0
-        certified = not self._nominal and self._sampling_boundary is None
+        certified, limits = not self._nominal and self._sampling_boundary is None, (0.0, 0.0)
         if self.problem.local:  # the certifier of one arm tells levels
             into = math.log(self.task.K / self.delta) if certified else 0.0
             return Sides(LOCAL, distribution, 0, 1.0, 0.0, none, 1.0, 0.0, none, 1.0, 0.0, v, into, into, 0.0, 0.0)
         if certified or self._by_contrasts:
             price = PRICE if self.distribution == "bounded" else CONTRAST_PRICE if self._by_contrasts else 0.0
             needed = [x + price for x in certifier.needed(self.delta)]
-            open_in, open_out = needed[0], min(needed[1:], default=needed[0])
-            into, out = (open_in, open_out) if certified else (0.0, 0.0)
+            limits = needed[0], min(needed[1:], default=needed[0])
+        rest = v, *(limits if certified else (0.0, 0.0)), *limits
         if self.problem.answer_size is not None:
             k, epsilon = int(own[-2]), own[-1]
-            return Sides(
-                TOP_K, distribution, k, 1.0, -epsilon, none, 1.0, 0.0, none, 1.0, 0.0, v, into, out, open_in, open_out
-            )
+            return Sides(TOP_K, distribution, k, 1.0, -epsilon, none, 1.0, 0.0, none, 1.0, 0.0, *rest)
         if type(self.problem).evidence_routine is BetterThanControl.evidence_routine:
             (c, a, b, _), near = comparison_of(self), self.problem.tolerance
             given = CONTROL, distribution, c, a, b - near, none, 1.0 / a, -(b + near) / a, none
-            return Sides(*given, a, b, v, into, out, 0.0, 0.0)
+            return Sides(*given, a, b, *rest)
         a, b, floor, c, d, bottom, keep, shift = own[-8:]
-        given = ALL_GOOD, distribution, 0, a, b, floor, c, d, bottom, keep, shift
-        return Sides(*given, v, into, out, open_in, open_out)
+        return Sides(ALL_GOOD, distribution, 0, a, b, floor, c, d, bottom, keep, shift, *rest)
 
     def initial_state(self, observation: Observation) -> Any:
         state, K = self._player.initial_state(observation), self.task.K
