@@ -71,8 +71,9 @@ class Evidence(CertifiedAlgorithm):
     contrasts, bets = setting(bool), setting(bool)  # by which pairs are certified, another statistic than R3 has
 
     def observe(ep, own):
-        """The closest alternative."""
-        find(ep)
+        """The closest alternative, R3."""
+        if not own.contrasts:
+            find(ep)
 
     def stops(ep, own):
         """R1: the statistic of the closest alternative is positive, and the certificate says so."""
@@ -80,15 +81,17 @@ class Evidence(CertifiedAlgorithm):
 
     def sample(ep, own):
         """Of the closest alternative, pull the arm that raises the evidence most, R3; or the certificate's arm, R4."""
-        few = lacking(ep, own.force)
-        if few < 0 and races(ep, own.race):  # R6
+        arm = lacking(ep, own.force)  # R2
+        if arm < 0 and races(ep, own.race):  # R6
             return
-        if few >= 0:
-            arm = few  # R2
-        elif ep.desk.row < 0 or excluded(ep.desk):
-            arm = ep.now.arm  # R4
-        else:
-            arm = steeper(found(ep), ep.pulls, own.price)  # R3
+        if arm < 0:
+            if own.contrasts:
+                find(ep)
+            if excluded(ep.desk):
+                arm = ep.now.arm  # R4
+                ep.now.look = 0 if own.contrasts else ep.now.look
+            else:
+                arm = steeper(found(ep), ep.pulls, own.price)  # R3
         pull(ep, arm, held(ep, arm, own.hold))  # R5
 
     def __init__(

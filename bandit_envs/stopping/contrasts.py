@@ -3,9 +3,9 @@
 symbols     S, N the sum and the number of samples of an arm; psi, tilts s, t >= 0 and their weights w: see `lifts`;
             u = a c + b, of the null hypothesis mu_i <= a mu_j + b
 contrast    C = min over c of ln sum_k w_k exp(s_k S_i - N_i psi(s_k, u) - t_k S_j - N_j psi(-t_k, c))
-tilts       `NEAR` of the sums s + t, those about the likeliest, and all ratios: terms are positive, so that the others
-            may be left out. They are those of a = 1 for all a and b: an ordered pair of arms has one supermartingale,
-            whatever is claimed of it (docs/certificates-theory.md counts on that)
+tilts       `NEAR` of the sums s + t and of the ratios t / s, those about the likeliest: terms are positive, so that
+            the others may be left out. They are the same for all a and b: an ordered pair of arms has one
+            supermartingale, whatever is claimed of it (docs/certificates-theory.md counts on that)
 mixture     `CONTRAST` of the weight is the contrast's, the rest that of the product of the arms' own mixtures, as in
             `values`: it is sharper where few samples are far apart, and a quick bound from below
 bounds      no mixture exceeds the likelihood ratio of the nearest means, `pair_cost`: most looks end there
@@ -16,21 +16,39 @@ The sum is convex in c, so that tangents bound it from below, and the search may
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from ..kernels.compiled import inlined, part
 from .boundaries import PAIRS_AT, VARIANCE, distribution_of
 from .distributions import BERNOULLI, GAUSSIAN, pair_cost
-from .lifts import END, PAIRS, TILTS, WEIGHTS
+from .lifts import END
 from .values import pair_value
 
 CONTRAST = 0.95
-NEAR, ROWS = 4, len(PAIRS)
+# Sums s + t, and ratios t / s. The better arm, i, often has more pulls: most weight is of ratios about 1.5, a fifth of
+# all is even above 1.
+TILTS = (0.001, 0.003, 0.01, 0.025, 0.06, 0.12, 0.22, 0.4, 0.75, 1.5, 3.0)
+USUAL, SPREAD, EVEN = 0.27, 1.1, 0.1
+STEP, LOWEST, RATIOS = 2.2, -4, 12
+CENTRE, FALL, ABOVE = 0.4, 0.5, 0.2
+NEAR = 4  # tilts, and ratios, that are taken
 STEPS, CLOSE, LOST = 60, 1e-4, 40.0  # of the search: evaluations; nats; a term e^-40 of the largest is rounding
-_TILTS = np.array(TILTS)[:, None]
-S, T = _TILTS / (1.0 + PAIRS[:, 0]), _TILTS * (PAIRS[:, 0] / (1.0 + PAIRS[:, 0]))  # (tilts, ratios)
-UP, DOWN, WEIGHT = np.expm1(S), np.expm1(-T), WEIGHTS[:, None] + PAIRS[:, 1]
+
+
+def _terms() -> Any:
+    """s, t and the logarithms of the weights, (tilts, ratios) each."""
+    tilts, ratios = np.array(TILTS)[:, None], STEP ** np.arange(LOWEST, LOWEST + RATIOS)
+    bell = np.exp(-0.5 * (np.log(tilts / USUAL) / SPREAD) ** 2)
+    peak, above = np.exp(-np.abs(np.log(ratios) - CENTRE) / FALL), ratios > 1.0
+    sums = (1.0 - EVEN) * bell / bell.sum() + EVEN / len(TILTS)
+    shares = (1.0 - ABOVE) * peak / peak.sum() + ABOVE * above / above.sum()
+    return tilts / (1.0 + ratios), tilts * ratios / (1.0 + ratios), np.log(sums * shares)
+
+
+S, T, WEIGHT = _terms()
+UP, DOWN = np.expm1(S), np.expm1(-T)
 
 
 @inlined
@@ -40,26 +58,30 @@ def log_odds(p):
 
 
 @part
-def likeliest(is_bernoulli, i, j, u, c):
-    """The first of `NEAR` tilts, about the difference of arms i and j, (pulls, mean) each, that lie beside u and c."""
+def likeliest(is_bernoulli, i, j, a, u, c):
+    """The first of `NEAR` tilts, about the difference of arms i and j, (pulls, mean) each, that lie beside u and c.
+
+    And the first of as many ratios, about that at which the sum hardly depends on c.
+    """
     if is_bernoulli:
         x, y = (i[0] * i[1] + 0.5) / (i[0] + 1.0), (j[0] * j[1] + 0.5) / (j[0] + 1.0)
         found = max(log_odds(x) - log_odds(u), 0.0) + max(log_odds(c) - log_odds(y), 0.0)
     else:
         found = i[1] - u + c - j[1]
-    first = 0
+    tilt = 0
     for k in range(2, len(TILTS) - NEAR + 2):
-        first += TILTS[k] < found
-    return first
+        tilt += TILTS[k] < found
+    ratio = math.floor(math.log(a * i[0] / j[0]) / math.log(STEP)) - LOWEST - NEAR // 2 + 1
+    return tilt, np.int64(min(max(ratio, 0), RATIOS - NEAR))
 
 
 @part
-def some_terms(is_bernoulli, first, i, j, a, b, c):
-    """The logarithm of the sum over the tilts from `first` on at mu_j = c, and its derivative; units: 1 is sigma."""
+def some_terms(is_bernoulli, tilt, ratio, i, j, a, b, c):
+    """The logarithm of the sum over the tilts and ratios from these on at mu_j = c, and its derivative."""
     top, total, rise = -math.inf, 0.0, 0.0
     sum_i, sum_j, N, M, u = i[0] * i[1], j[0] * j[1], i[0], j[0], a * c + b
-    for k in range(first, first + NEAR):
-        for p in range(ROWS):
+    for k in range(tilt, tilt + NEAR):
+        for p in range(ratio, ratio + NEAR):
             s, t = S[k, p], T[k, p]
             if is_bernoulli:
                 x, y = 1.0 + u * UP[k, p], 1.0 + c * DOWN[k, p]
@@ -99,11 +121,11 @@ def contrast(is_bernoulli, i, j, a, b, needed, plenty):
             return 0.0
         c = min(max(c, bottom), top)
         var = max(c * (1.0 - c), END)
-    first = likeliest(is_bernoulli, i, j, a * c + b, c)
+    tilt, ratio = likeliest(is_bernoulli, i, j, a, a * c + b, c)
     left = right = floor = -math.inf
     x_left, x_right, fall, climb, stride = c, c, 0.0, 0.0, 0.1 * math.sqrt(var / (N + M))
     for step in range(STEPS):
-        value, slope = some_terms(is_bernoulli, first, i, j, a, b, c)
+        value, slope = some_terms(is_bernoulli, tilt, ratio, i, j, a, b, c)
         if value < needed:
             return value
         if (slope < 0.0 and c >= top) or (slope >= 0.0 and c <= bottom):

@@ -220,7 +220,7 @@ def top_k_nearest(given):
     """TopK by pairs; numbers: COMMON + 0: k; + 1: epsilon, 0 for "exact"; see `TopK.certifier`."""
     numbers, pulls, mean, variance, scratch, inside, out = given
     K, k, epsilon, needed = len(pulls), np.int64(numbers[COMMON]), numbers[COMMON + 1], numbers[NEEDED]
-    move, first, decides = Move(1.0, -epsilon, -math.inf), 0, needed > -math.inf
+    move, first, second, decides = Move(1.0, -epsilon, -math.inf), 0, 0, needed > -math.inf
     if decides:
         first, second = arm_of(out[1], K), arm_of(out[3], K)
         before_first = before_second = 0
@@ -235,7 +235,7 @@ def top_k_nearest(given):
         best_inside(pulls, mean, k, inside)
     if not decides:
         mark_twins(pulls, mean, scratch, inside)
-    least, i, j = nearest_pair(numbers, mean, scratch, inside, epsilon, first)
+    least, i, j = nearest_pair(numbers, mean, scratch, inside, epsilon, first, second)
     if decides:
         decided(out, pulls, least < needed, i, j)
         return
@@ -246,13 +246,17 @@ def top_k_nearest(given):
 
 
 @part
-def nearest_pair(numbers, mean, scratch, inside, epsilon, first):
-    """The least value of an arm in the answer, 1, being worse than one left out, 0, by more than epsilon; both arms."""
+def nearest_pair(numbers, mean, scratch, inside, epsilon, first, second):
+    """The least value of an arm in the answer, 1, being worse than one left out, 0, by more than epsilon; both arms.
+
+    `first`, `second`: the arms to begin with.
+    """
     K, needed, least, lowered, raised = len(mean), numbers[NEEDED], math.inf, 0, 0
     for n in range(K):
         i = after(first, n, K)
         if inside[i] == 1:
-            for j in range(K):
+            for m in range(K):
+                j = after(second, m, K)
                 if inside[j] == 0:
                     plenty = needed if needed > -math.inf else least
                     value = paired(numbers, mean, scratch, i, j, Move(1.0, -epsilon, -math.inf), needed, plenty)
