@@ -513,15 +513,14 @@ def _open(sides, book, i, is_lowered, is_in, side):
 
 
 @part
-def racer(sides, book):
-    """The arm with the fewest pulls of those in pairs that are open; -1: there is none.
+def racer(sides, book, looks):
+    """The arm with the fewest pulls of those in pairs that are open, by the last of the `looks`; -1: there is none.
 
     TOP_K      pairs of the last arm of the answer and of the first one outside. A single arm of the answer is pulled
-               where the squares of its pulls are less than those of all others that are open
+               where the square of its pulls is less than the sum of those of all others that are open
     ALL_GOOD   pairs of the best arm
     """
     low = high = best = found = -1
-    book.open[:] = 0
     for i in range(len(book.mean)):
         m = book.mean[i]
         best = i if best < 0 or m > book.mean[best] else best
@@ -529,21 +528,23 @@ def racer(sides, book):
             low = i if low < 0 or m <= book.mean[low] else low
         else:
             high = i if high < 0 or m > book.mean[high] else high
-    if the_kind(sides.kind) == TOP_K:
-        _open(sides, book, low, True, True, 0)
-        if sides.k > 1:
-            _open(sides, book, high, False, True, 1)
-    else:
-        _open(sides, book, best, False, True, 1)
-        _open(sides, book, best, True, True, -1)
-        _open(sides, book, best, True, False, 0)
+    if looks:
+        book.open[:] = 0
+        if the_kind(sides.kind) == TOP_K:
+            _open(sides, book, low, True, True, 0)
+            if sides.k > 1:
+                _open(sides, book, high, False, True, 1)
+        else:
+            _open(sides, book, best, False, True, 1)
+            _open(sides, book, best, True, True, -1)
+            _open(sides, book, best, True, False, 0)
     squares = 0.0
     for i in range(len(book.mean)):
         if book.open[i]:
             found = i if found < 0 or book.times[i] < book.times[found] else found
-            squares += book.times[i] * book.times[i]
+            squares += book.times[i] * book.times[i] if i != low else 0.0
     alone = the_kind(sides.kind) == TOP_K and sides.k == 1 and found >= 0
-    return low if alone and 2.0 * book.times[low] * book.times[low] < squares else found
+    return low if alone and book.times[low] * book.times[low] < squares else found
 
 
 @part

@@ -209,7 +209,7 @@ def certify(case):
 
 @part
 def race(case):
-    """Put down the arm that is to race, -1: none, see `racer`."""
+    """Put down the arm that is to race, -1: none, see `racer`; `arm`: whether pairs are looked at."""
     desk, book = case.desk, case.book
     for i in range(desk.K):
         book.times[i] = float(case.shown.pulls[0, i])
@@ -217,7 +217,7 @@ def race(case):
             book.mean[i] = case.shown.mean[0, i]
     if desk.weighed == MEANS:
         mark_largest(book.mean, desk.k, book.inside)
-    desk.arm = racer(desk, book)
+    desk.arm = racer(desk, book, desk.arm != 0)
 
 
 STEPS = {"observe": observe, "find": find, "compare": compare, "step": proportions, "race": race, "certify": certify}

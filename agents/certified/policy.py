@@ -125,6 +125,8 @@ def races(ep, share):
     now, desk = ep.now, ep.desk
     if not float(now.raced) < share * float(now.t):
         return False
+    desk.arm = now.t >= now.marked
+    now.marked = next_look(now.t, len(ep.pulls)) if desk.arm else now.marked
     ask(ep, desk.race)
     if desk.arm < 0:
         return False
@@ -168,7 +170,7 @@ class CertifiedAlgorithm(Algorithm):
     # fewer pulls, and what the next begins with; the fewest pulls of an arm, when this was looked up last.
     t, look, arm = per_episode(int), per_episode(int), per_episode(int)
     first, second, fewest = per_episode(float), per_episode(float), per_episode(float)
-    raced = per_episode(int)  # pulls of arms that raced
+    raced, marked = per_episode(int), per_episode(int)  # pulls of arms that raced; when pairs are looked at for it
     price = setting(Floats)  # of the arms, 1 where they have none
     race = setting(float)  # the share of pulls that race, see `races`
     _weighed: int = PULLS  # see `observe`

@@ -150,7 +150,8 @@ class Game:
             return kept
         best = max(range(K), key=lambda a: (m[a], -a))
         for i in ((first + n) % K for n in range(K)):
-            others = [j for j in range(K) if j != i and not (self.k and j in A)]
+            turn = [(second * bool(self.k) + n) % K for n in range(K)]
+            others = [j for j in turn if j != i and not (self.k and j in A)]
             if i in A:
                 for j in others:
                     if is_open(i, j, self.epsilon, self.need()):
@@ -164,8 +165,8 @@ class Game:
                         return i, j
         return None
 
-    def racer(self, arms: Seen) -> int | None:
-        """The arm that is to race."""
+    def racing(self, arms: Seen) -> set[int]:
+        """The arms of open pairs."""
         m, w, K, A, racing = arms.m, [float(N) for N in arms.N], self.K, self.answer(arms.m), set[int]()
 
         def mark(i: int, j: int, epsilon: float, inward: bool = True) -> None:
@@ -183,9 +184,19 @@ class Game:
             elif not self.k and a != best:
                 mark(best, a, self.epsilon)
                 mark(a, best, self.epsilon) if a in A else mark(best, a, -self.epsilon, inward=False)
-        if self.k == 1 and racing and 2 * w[low] ** 2 < sum(w[a] ** 2 for a in racing):
-            return low
-        return min(racing, key=lambda a: (w[a], a), default=None)
+        return racing
+
+    def racer(self, arms: Seen, racing: set[int]) -> int | None:
+        """The arm that is to race."""
+        best = max(range(self.K), key=lambda a: (arms.m[a], -a))
+        if self.k == 1 and racing and arms.N[best] ** 2 < sum(arms.N[a] ** 2 for a in racing - {best}):
+            return best
+        return min(racing, key=lambda a: (arms.N[a], a), default=None)
+
+    def lacking_pair(self, arms: Seen) -> tuple[int, int] | None:
+        """The pair of the certificate by the product, None where it holds."""
+        value, i, j = self.certificate(arms)
+        return None if value >= 0.0 else (i, j)
 
     def certified(self, arms: Seen) -> bool:
         return self.certificate(arms)[0] >= 0.0
@@ -204,32 +215,32 @@ def held(N: int) -> int:
 
 def evidence(game: Game, race: float = 0.75) -> Twin:
     """R1 to R6."""
-    arms, look, kept, raced = Seen(game.K), 0, (0, 0), 0
+    arms, look, kept, named, raced, marked, racing = Seen(game.K), 0, (0, 0), 0, 0, 0, set[int]()
     contrasts = not game.product and game.theta is None
     yield from arms.first(1)
     while True:
-        value, i, j, down, up = game.closest(arms)
         few, t = lacking(arms.N), sum(arms.N)
-        if (contrasts or value > 0.0) and t >= look:
+        closest = None if contrasts else game.closest(arms)
+        if (closest is None or closest[0] > 0.0) and t >= look:
             look = t + max(1, t // 200)
-            if contrasts:
-                found = game.open_pair(arms, kept)
-            else:
-                level, *pair = game.certificate(arms)
-                found = None if level >= 0.0 else (pair[0], pair[1])
-            if found is None:
+            pair = game.open_pair(arms, kept) if contrasts else game.lacking_pair(arms)
+            if pair is None:
                 return game.answer(arms.m)
-            kept = found
+            kept = pair
             named = kept[0] if arms.N[kept[0]] <= arms.N[kept[1]] else kept[1]
-        one = game.racer(arms) if contrasts and few is None and raced < race * t else None
-        if one is not None:
-            i = one
-            raced += held(arms.N[i])
-        elif value > 0.0:
-            i = named
-        elif i != j and (up > down * (1 + 1e-9) or (down <= up * (1 + 1e-9) and (arms.N[j], j) < (arms.N[i], i))):
-            i = j
-        i = i if few is None else few
+        one = None
+        if contrasts and few is None and raced < race * t:
+            if t >= marked:
+                marked, racing = t + max(1, t // 200), game.racing(arms)
+            one = game.racer(arms, racing)
+            raced += 0 if one is None else held(arms.N[one])
+        i = one if few is None else few
+        if i is None:
+            value, i, j, down, up = game.closest(arms) if closest is None else closest
+            if value > 0.0:
+                i, look = named, 0 if contrasts else look
+            elif i != j and (up > down * (1 + 1e-9) or (down <= up * (1 + 1e-9) and (arms.N[j], j) < (arms.N[i], i))):
+                i = j
         for _ in range(held(arms.N[i])):
             arms.add(i, (yield i))
 
