@@ -26,24 +26,23 @@ from .distributions import BERNOULLI, GAUSSIAN, pair_cost
 from .lifts import END
 from .values import pair_value
 
-CONTRAST = 0.95
-# Sums s + t, and ratios t / s. The better arm, i, often has more pulls: most weight is of ratios about 1.5, a fifth of
-# all is even above 1.
+CONTRAST = 0.97
+# Sums s + t and ratios t / s of tilts. The better arm, i, often has more pulls: most weight is of ratios of 1 to 2.2.
 TILTS = (0.001, 0.003, 0.01, 0.025, 0.06, 0.12, 0.22, 0.4, 0.75, 1.5, 3.0)
-USUAL, SPREAD, EVEN = 0.27, 1.1, 0.1
+USUAL, SPREAD, EVEN = (0.135, 0.25), (1.0, 1.1), 0.1  # Gaussian, Bernoulli; the part of the weight that is even
 STEP, LOWEST, RATIOS = 2.2, -4, 12
-CENTRE, FALL, ABOVE = 0.4, 0.5, 0.2
+CENTRE, FALL, ABOVE = 0.2, 0.4, 0.12  # the part of the weight that is even above 1
 NEAR = 4  # tilts, and ratios, that are taken
 STEPS, CLOSE, LOST = 60, 1e-4, 40.0  # of the search: evaluations; nats; a term e^-40 of the largest is rounding
 
 
 def _terms() -> Any:
-    """s, t and the logarithms of the weights, (tilts, ratios) each."""
+    """s, t (tilts, ratios), and the logarithms of the weights, (2, tilts, ratios): Gaussian, Bernoulli."""
     tilts, ratios = np.array(TILTS)[:, None], STEP ** np.arange(LOWEST, LOWEST + RATIOS)
-    bell = np.exp(-0.5 * (np.log(tilts / USUAL) / SPREAD) ** 2)
     peak, above = np.exp(-np.abs(np.log(ratios) - CENTRE) / FALL), ratios > 1.0
-    sums = (1.0 - EVEN) * bell / bell.sum() + EVEN / len(TILTS)
     shares = (1.0 - ABOVE) * peak / peak.sum() + ABOVE * above / above.sum()
+    bells = [np.exp(-0.5 * (np.log(tilts / u) / x) ** 2) for u, x in zip(USUAL, SPREAD, strict=True)]
+    sums = np.array([(1.0 - EVEN) * bell / bell.sum() + EVEN / len(TILTS) for bell in bells])
     return tilts / (1.0 + ratios), tilts * ratios / (1.0 + ratios), np.log(sums * shares)
 
 
@@ -80,6 +79,7 @@ def some_terms(is_bernoulli, tilt, ratio, i, j, a, b, c):
     """The logarithm of the sum over the tilts and ratios from these on at mu_j = c, and its derivative."""
     top, total, rise = -math.inf, 0.0, 0.0
     sum_i, sum_j, N, M, u = i[0] * i[1], j[0] * j[1], i[0], j[0], a * c + b
+    kind = 1 if is_bernoulli else 0
     for k in range(tilt, tilt + NEAR):
         for p in range(ratio, ratio + NEAR):
             s, t = S[k, p], T[k, p]
@@ -88,7 +88,7 @@ def some_terms(is_bernoulli, tilt, ratio, i, j, a, b, c):
                 f, slope, g, fall = math.log(x), UP[k, p] / x, math.log(y), DOWN[k, p] / y
             else:
                 f, slope, g, fall = s * (u + 0.5 * s), s, t * (0.5 * t - c), -t
-            term = WEIGHT[k, p] + s * sum_i - N * f - t * sum_j - M * g
+            term = WEIGHT[kind, k, p] + s * sum_i - N * f - t * sum_j - M * g
             if term > top:
                 scale = math.exp(top - term)
                 total, rise, top = total * scale, rise * scale, term

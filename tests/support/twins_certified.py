@@ -89,9 +89,9 @@ class Game:
             return cost - p[i] - p[j] - need, i, j, down, up
         value = pair(w[i], w[j], gap)
         if not self.product:  # `test_contrasts` has the twin of a contrast
-            value += math.log(0.05)
+            value += math.log(0.03)
             lift = contrasts.contrast(False, (w[i], gap), (w[j], 0.0), 1.0, 0.0, -math.inf, math.inf)
-            value = max(value, lift + math.log(0.95))
+            value = max(value, lift + math.log(0.97))
         return value - need, i, j, down, up
 
     def closest(self, arms: Seen) -> tuple[float, int, int, float, float]:
