@@ -209,7 +209,7 @@ class CertifiedAlgorithm(Algorithm):
             distribution = "gaussian" if scale < 0.5 or by_range == "bounded" else None
         self._nominal = choice("boundary", boundary, BOUNDARIES) == "nominal"  # whose papers know no bets
         self.distribution = self.task.certified_distribution(distribution, self._nominal)
-        boundary = "none" if self._nominal else boundary
+        boundary = "none" if self._nominal else self.task.boundary_of(boundary)
         self._options: dict[str, Any] = {
             "distribution": self.distribution,
             "sigma": scale,

@@ -68,6 +68,7 @@ def history_table(state: State, events: Sequence[Event]) -> DataFrame:
         asked = [one.number if one.kind == ASKED else one.about if one.kind in RESULTS else None for one in events]
         columns["code"] = [None if number is None else code_of(number, state.setup.public_seed) for number in asked]
     table: DataFrame = pd.DataFrame(columns)
+    table.attrs["pairs"] = state.setup.pairs
     return table
 
 
@@ -103,6 +104,7 @@ def arms_table(state: State, single: bool = False) -> DataFrame:
         "failed": np.bincount(failed, minlength=arms),
     }
     table: DataFrame = pandas().DataFrame(columns)
+    table.attrs["pairs"] = state.setup.pairs
     table.attrs["intervals"] = "single" if single else "simultaneous"
     table.attrs["level"] = (state.run.delta or statements.UNASKED) if single else statements.level_of_intervals(state)
     return table
