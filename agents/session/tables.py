@@ -104,7 +104,6 @@ def arms_table(state: State, single: bool = False) -> DataFrame:
         "failed": np.bincount(failed, minlength=arms),
     }
     table: DataFrame = pandas().DataFrame(columns)
-    table.attrs["pairs"] = state.setup.pairs
     table.attrs["intervals"] = "single" if single else "simultaneous"
     table.attrs["level"] = (state.run.delta or statements.UNASKED) if single else statements.level_of_intervals(state)
     return table
