@@ -16,9 +16,16 @@ rule        R1 stop when the statistic of the closest alternative is positive, a
                the arm with fewer pulls
             R5 pull it max(1, sqrt(N_i) / 2) times, rounded down, before looking again; of pairs of more than 127 arms,
                at least min(N_i, (K / 128)^2) times
-options     `force` multiplies the sqrt(t) - K/2 of R2, `hold` the sqrt(N_i) / 2 of R5; 1 each, by default
+            R6 where pairs are certified by contrasts, a share of all pulls races: it goes to the arm with the fewest
+               pulls of those in pairs whose statistic is not positive, or to the leader, see `alternatives.racer`. The
+               pairs are looked up after each 1/200 of the pulls. Prices weaken it as they weaken R2
+contrasts   The statistic of a pair is the cost of the move less what the contrast must exceed and about its price. It
+            says where to pull, and the certificate alone when to stop; where R4 applies it is asked each time.
+options     `force` multiplies the sqrt(t) - K/2 of R2, `hold` the sqrt(N_i) / 2 of R5; 1 each, by default. `race`: the
+            share of R6, .75
 
-The statistic is that of the certificate. With a budget it does not stop, and delta is 0.01 where none is named.
+But for contrasts and bets the statistic is that of the certificate. With a budget it does not stop, and delta is 0.01
+where none is named.
 """
 
 from __future__ import annotations
@@ -62,7 +69,8 @@ class Evidence(CertifiedAlgorithm):
     Args:
         force: the forced exploration is so many times sqrt(t) - K/2, >= 0. hold: an arm is pulled so many times
             sqrt(N) / 2 times in a row, >= 0. 0 saves pulls where no instance is hard, and costs many where one is: see
-            docs/learned-results.md. All others: see `CertifiedAlgorithm`.
+            docs/learned-results.md. race: the share of pulls that race, in [0, 1], see R6. All others: see
+            `CertifiedAlgorithm`.
     """
 
     name, source = "evidence", "this package, after Garivier & Kaufmann, COLT 2016"
@@ -107,6 +115,6 @@ class Evidence(CertifiedAlgorithm):
         super().__init__(task, delta, **options)
         thrift = math.sqrt(self.price.min() / self.price.max())
         self.force, self.hold = thrift * number("force", force, 0), number("hold", hold, 0)
-        self.race = self._racing(race)
+        self.race = thrift * self._racing(race)
         self.contrasts = not self.task.items and self._by_contrasts
         self.bets = self.distribution == "bounded" and not self.problem.local

@@ -179,7 +179,8 @@ class TopTwo(CertifiedAlgorithm):
 
     Args:
         rule: "eb-tci", "eb-tc" or "ttts". proportions: "ids", information-directed, or "fixed", by `beta`.
-        beta: probability of the leader, in (0, 1), with proportions="fixed". All others: see `CertifiedAlgorithm`.
+        beta: probability of the leader, in (0, 1), with proportions="fixed". race: the share of pulls that race, in
+            [0, 1], as those of `Evidence` do; it is not the papers'. All others: see `CertifiedAlgorithm`.
     """
 
     name, source = "top-two", "Russo, COLT 2016; Jourdan et al., NeurIPS 2022; You et al., COLT 2023"

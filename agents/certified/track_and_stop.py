@@ -91,7 +91,8 @@ class TrackAndStop(CertifiedAlgorithm):
 
     Args:
         tracking: "D", with forced exploration, or "C", of the sums of the proportions; None: "C" on AllGood, D9, else
-            "D". All others: see `CertifiedAlgorithm`.
+            "D". race: the share of pulls that race, in [0, 1], as those of `Evidence` do; it is not the paper's. All
+            others: see `CertifiedAlgorithm`.
     """
 
     name, source = "track-and-stop", "Garivier & Kaufmann, COLT 2016"
