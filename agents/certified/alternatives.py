@@ -73,6 +73,8 @@ class Sides(NamedTuple):
     variance: float  # of a sample, where it is known
     need_in: float  # what an alternative of an arm in the answer must exceed
     need_out: float
+    open_in: float  # a pair that costs less is open, see `racer`
+    open_out: float
 
 
 class Book(NamedTuple):
@@ -89,6 +91,8 @@ class Book(NamedTuple):
     second: Ints  # of an arm that ALL_GOOD leaves out: what may be the partner next, -1 for none
     stale: Any  # int8
     inside: Any  # int8: the plug-in answer
+    open: Any  # int8: the arms that race
+    times: Floats  # how often arms were pulled, for `racer`
     bound: Floats  # (K,), to work in
     twins: Ints  # (TWINS,), likewise
 
@@ -491,6 +495,56 @@ def moved(sides, book, i, j):
     if raised.weight > 0.0:
         up = divergence(distribution, raised.mean, raised.scale, y)
     return Alternative(low, high, down, up)
+
+
+@part
+def _open(sides, book, i, is_lowered, is_in, side):
+    """Mark the arms whose pair with arm i may cost less than what it must exceed, and arm i where there are any.
+
+    `is_lowered`, `is_in`: see `_bounds`. `side`: only arms in the answer, 1, or left out, 0, count; -1: all.
+    """
+    limit = sides.open_in if is_in else sides.open_out
+    arms, move = Arms(book.mean, book.times, book.penalty), _inward(sides) if is_in else _outward(sides)
+    pair_bounds(book.numbers, arms, np.int64(i), is_lowered, move, limit, False, book.bound)
+    for j in range(len(book.bound)):  # bounds are less the penalties of samplers, which are no part of the cost
+        counts = j != i and (side < 0 or book.inside[j] == side)
+        if counts and book.bound[j] + book.penalty[i] + book.penalty[j] < 0.0:
+            book.open[i] = book.open[j] = 1
+
+
+@part
+def racer(sides, book, looks):
+    """The arm with the fewest pulls of those in pairs that are open, by the last of the `looks`; -1: there is none.
+
+    TOP_K      pairs of the last arm of the answer and of the first one outside. A single arm of the answer is pulled
+               where the square of its pulls is less than the sum of those of all others that are open
+    ALL_GOOD   pairs of the best arm
+    """
+    low = high = best = found = -1
+    for i in range(len(book.mean)):
+        m = book.mean[i]
+        best = i if best < 0 or m > book.mean[best] else best
+        if book.inside[i]:
+            low = i if low < 0 or m <= book.mean[low] else low
+        else:
+            high = i if high < 0 or m > book.mean[high] else high
+    if looks:
+        book.open[:] = 0
+        if the_kind(sides.kind) == TOP_K:
+            _open(sides, book, low, True, True, 0)
+            if sides.k > 1:
+                _open(sides, book, high, False, True, 1)
+        else:
+            _open(sides, book, best, False, True, 1)
+            _open(sides, book, best, True, True, -1)
+            _open(sides, book, best, True, False, 0)
+    squares = 0.0
+    for i in range(len(book.mean)):
+        if book.open[i]:
+            found = i if found < 0 or book.times[i] < book.times[found] else found
+            squares += book.times[i] * book.times[i] if i != low else 0.0
+    alone = the_kind(sides.kind) == TOP_K and sides.k == 1 and found >= 0
+    return low if alone and book.times[low] * book.times[low] < squares else found
 
 
 @part

@@ -24,14 +24,17 @@ from .alternatives import (
     BOUNDARY,
     KEPT,
     LOCAL,
+    MEANS,
     Alone,
     Book,
     Sides,
     cheapest,
     fill,
     grow,
+    mark_largest,
     moved,
     put,
+    racer,
     tell,
     tell_alone,
 )  # fmt: skip
@@ -43,7 +46,7 @@ DESK = np.dtype(
     [
         *((name, np.int64 if kind is int else np.float64) for name, kind in get_type_hints(Sides).items()),
         *((name, np.int64) for name in ("K", "D", "moments", "weighed", "table")),
-        *((name, np.int64) for name in ("observe", "find", "compare", "step", "certify")),
+        *((name, np.int64) for name in ("observe", "find", "compare", "step", "race", "certify")),
         *((name, np.int64) for name in ("e", "arm", "draws", "certified", *_FOUND[0])),
         *((name, np.float64) for name in ("need", *_LOOKED, *_FOUND[1])),
     ],
@@ -55,9 +58,9 @@ DESK = np.dtype(
 class Table(NamedTuple):
     """What lies beside the desk: the books of all episodes, and certifiers with what they work in."""
 
-    rows: Annotated[Floats, 3]  # (E, 6, K)
+    rows: Annotated[Floats, 3]  # (E, 7, K)
     partners: Annotated[Ints, 3]  # (E, 2, K)
-    marks: Annotated[NDArray[np.int8], 3]  # (E, 2, K)
+    marks: Annotated[NDArray[np.int8], 3]  # (E, 3, K)
     work: Floats
     twins: Ints
     alone: Alone
@@ -90,6 +93,8 @@ def opened(desk, table, pulls, mean, variance, moments):
         partners[1],
         marks[0],
         marks[1],
+        marks[2],
+        rows[6],
         table.work,
         table.twins,
     )
@@ -202,7 +207,20 @@ def certify(case):
     case.desk.certified = is_certified(case.shown, 0, case.desk.t, case.desk, case.table.whole)
 
 
-STEPS = {"observe": observe, "find": find, "compare": compare, "step": proportions, "certify": certify}
+@part
+def race(case):
+    """Put down the arm that is to race, -1: none, see `racer`; `arm`: whether pairs are looked at."""
+    desk, book = case.desk, case.book
+    for i in range(desk.K):
+        book.times[i] = float(case.shown.pulls[0, i])
+        if desk.weighed == MEANS:
+            book.mean[i] = case.shown.mean[0, i]
+    if desk.weighed == MEANS:
+        mark_largest(book.mean, desk.k, book.inside)
+    desk.arm = racer(desk, book, desk.arm != 0)
+
+
+STEPS = {"observe": observe, "find": find, "compare": compare, "step": proportions, "race": race, "certify": certify}
 
 
 @functools.cache

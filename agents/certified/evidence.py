@@ -16,9 +16,16 @@ rule        R1 stop when the statistic of the closest alternative is positive, a
                the arm with fewer pulls
             R5 pull it max(1, sqrt(N_i) / 2) times, rounded down, before looking again; of pairs of more than 127 arms,
                at least min(N_i, (K / 128)^2) times
-options     `force` multiplies the sqrt(t) - K/2 of R2, `hold` the sqrt(N_i) / 2 of R5; 1 each, by default
+            R6 where pairs are certified by contrasts, a share of all pulls races: it goes to the arm with the fewest
+               pulls of those in pairs whose statistic is not positive, or to the leader, see `alternatives.racer`. The
+               pairs are looked up after each 1/200 of the pulls. Prices weaken it as they weaken R2
+contrasts   The statistic of a pair is the cost of the move less what the contrast must exceed and about its price. It
+            says where to pull, and the certificate alone when to stop; where R4 applies it is asked each time.
+options     `force` multiplies the sqrt(t) - K/2 of R2, `hold` the sqrt(N_i) / 2 of R5; 1 each, by default. `race`: the
+            share of R6, .75
 
-The statistic is that of the certificate. With a budget it does not stop, and delta is 0.01 where none is named.
+But for contrasts and bets the statistic is that of the certificate. With a budget it does not stop, and delta is 0.01
+where none is named.
 """
 
 from __future__ import annotations
@@ -27,12 +34,11 @@ import math
 from typing import Any
 
 from bandit_envs.kernels import inlined, number
-from bandit_envs.stopping import BOUNDED
 
 from ..core.declared import setting
 from ..core.plans import pull
-from .alternatives import BOUNDARY, LOCAL
-from .policy import CertifiedAlgorithm, find, found, held, is_certified, lacking
+from .alternatives import BOUNDARY
+from .policy import CertifiedAlgorithm, find, found, held, is_certified, lacking, races
 
 CLOSE = 1.0 + 1e-9  # divergences within this ratio are equal
 
@@ -64,36 +70,52 @@ class Evidence(CertifiedAlgorithm):
     Args:
         force: the forced exploration is so many times sqrt(t) - K/2, >= 0. hold: an arm is pulled so many times
             sqrt(N) / 2 times in a row, >= 0. 0 saves pulls where no instance is hard, and costs many where one is: see
-            docs/learned-results.md. All others: see `CertifiedAlgorithm`.
+            docs/learned-results.md. race: the share of pulls that race, in [0, 1], see R6. All others: see
+            `CertifiedAlgorithm`.
     """
 
     name, source = "evidence", "this package, after Garivier & Kaufmann, COLT 2016"
     _follows, _weighed = True, BOUNDARY
     force, hold = setting(float), setting(float)
+    contrasts, bets = setting(bool), setting(bool)  # by which pairs are certified, another statistic than R3 has
 
     def observe(ep, own):
-        """The closest alternative."""
-        find(ep)
+        """The closest alternative, R3."""
+        if not own.contrasts:
+            find(ep)
 
     def stops(ep, own):
         """R1: the statistic of the closest alternative is positive, and the certificate says so."""
-        by_bets = ep.desk.distribution == BOUNDED and ep.desk.kind != LOCAL  # the statistic is another one
-        return (by_bets or excluded(ep.desk)) and is_certified(ep)
+        return (own.contrasts or own.bets or excluded(ep.desk)) and is_certified(ep)
 
     def sample(ep, own):
         """Of the closest alternative, pull the arm that raises the evidence most, R3; or the certificate's arm, R4."""
-        few = lacking(ep, own.force)
-        if few >= 0:
-            arm = few  # R2
-        elif excluded(ep.desk):
-            arm = ep.now.arm  # R4
-        else:
-            arm = steeper(found(ep), ep.pulls, own.price)  # R3
+        arm = lacking(ep, own.force)  # R2
+        if arm < 0 and races(ep, own.race):  # R6
+            return
+        if arm < 0:
+            if own.contrasts:
+                find(ep)
+            if excluded(ep.desk):
+                arm = ep.now.arm  # R4
+                ep.now.look = 0 if own.contrasts else ep.now.look
+            else:
+                arm = steeper(found(ep), ep.pulls, own.price)  # R3
         pull(ep, arm, held(ep, arm, own.hold))  # R5
 
     def __init__(
-        self, task: Any, delta: float | None = None, *, force: float = 1.0, hold: float = 1.0, **options: Any
+        self,
+        task: Any,
+        delta: float | None = None,
+        *,
+        force: float = 1.0,
+        hold: float = 1.0,
+        race: float = 0.75,
+        **options: Any,
     ) -> None:
         super().__init__(task, delta, **options)
         thrift = math.sqrt(self.price.min() / self.price.max())
         self.force, self.hold = thrift * number("force", force, 0), number("hold", hold, 0)
+        self.race = thrift * self._racing(race)
+        self.contrasts = not self.task.items and self._by_contrasts
+        self.bets = self.distribution == "bounded" and not self.problem.local

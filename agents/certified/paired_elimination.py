@@ -83,8 +83,8 @@ class PairedElimination(Algorithm):
         """Which arms a row must still show before it counts, of E episodes, (E, K)."""
         return counted_arms(state.own["scratch"], self.task.K)
 
-    def kernels(self) -> tuple[Any, ...]:
-        return self.certifier.kernels
+    def kernels_needed(self) -> tuple[Any, ...]:
+        return self.certifier.kernels_needed
 
     def beside(self, whole: Any) -> tuple[dict[str, Any], Any]:
         need = math.log(1.0 / self.delta) if self.may_stop else math.inf

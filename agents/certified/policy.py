@@ -12,21 +12,22 @@ import numpy as np
 from bandit_envs import AllGood, BetterThanControl, Problem, Simulation, TopK
 from bandit_envs.kernels import call_routine, choice, number, part, view
 from bandit_envs.simulation import Quiet
-from bandit_envs.stopping import BOUNDED, Certifier
+from bandit_envs.stopping import BOUNDED, PAIRS_AT, Certifier
 
 from ..core import stopping
 from ..core.agent import Bools, Floats, Ints, Observation, Problems
 from ..core.algorithm import Algorithm
 from ..core.confidence import certified_scale_of, comparison_of, delta_of
 from ..core.declared import per_episode, setting
-from ..core.plans import Shown
+from ..core.plans import Shown, pull
 from ..core.stopping import Certificate, for_many, moments_of, next_look
 from .alternatives import ALL_GOOD, CONTROL, LOCAL, MEANS, PULLS, TOP_K, TWINS, Alone, Alternative, Sides
 from .desk import DESK, Table, routine_of
 from .paired_elimination import PairedElimination
 
-BOUNDARIES = ("mixture", "kaufmann-koolen", "nominal")
+BOUNDARIES = ("mixture", "product", "kaufmann-koolen", "nominal")
 PRICE = 4.0  # about what two mixtures over bets cost, in nats
+CONTRAST_PRICE = 1.5  # about what a contrast costs
 HELD = 0.5  # an arm of N pulls is pulled HELD sqrt(N) times in a row
 
 
@@ -120,12 +121,29 @@ def lacking(ep, force=1.0):
     return stopping.lacking(ep.pulls, ep.now, ep.now.t, force, 0.0)
 
 
+@part
+def races(ep, share):
+    """Pull the arm that is to race, where a share of the pulls wants it; else, or where none is open, False."""
+    now, desk = ep.now, ep.desk
+    if not float(now.raced) < share * float(now.t):
+        return False
+    desk.arm = now.t >= now.marked
+    now.marked = next_look(now.t, len(ep.pulls)) if desk.arm else now.marked
+    ask(ep, desk.race)
+    if desk.arm < 0:
+        return False
+    times = held(ep, desk.arm)
+    now.raced += times
+    pull(ep, desk.arm, times)
+    return True
+
+
 class CertifiedAlgorithm(Algorithm):
     """An agent that stops when its plug-in answer is certified at delta, whatever has chosen the pulls.
 
     Args:
-        boundary: "mixture" or "kaufmann-koolen", see docs/certificates.md; "nominal": ln((1 + ln t) / delta), of the
-            papers' experiments, for which nothing is proven.
+        boundary: "mixture", "product" or "kaufmann-koolen", see docs/certificates.md; "nominal": ln((1 + ln t) / delta)
+            of the papers' experiments, for which nothing is proven.
         distribution: "bernoulli", "gaussian" (also sub-Gaussian), "bounded" (in a range), or "student" (Gaussian of
             unknown variance); None: see `Task.certified_distribution`.
         rho: pulls of an arm at which the Gaussian mixture is sharpest; None: a mixture over several. It is of
@@ -149,7 +167,9 @@ class CertifiedAlgorithm(Algorithm):
     # fewer pulls, and what the next begins with; the fewest pulls of an arm, when this was looked up last.
     t, look, arm = per_episode(int), per_episode(int), per_episode(int)
     first, second, fewest = per_episode(float), per_episode(float), per_episode(float)
+    raced, marked = per_episode(int), per_episode(int)  # pulls of arms that raced; when pairs are looked at for it
     price = setting(Floats)  # of the arms, 1 where they have none
+    race = setting(float)  # the share of pulls that race, see `races`
     _weighed: int = PULLS  # see `observe`
     _asks: tuple[str, ...] = ("observe", "find", "certify")  # the routines that its kernel calls
     _looked_up = ("certifier", "_decider", "_alone")
@@ -175,7 +195,7 @@ class CertifiedAlgorithm(Algorithm):
     ) -> None:
         super().__init__(task)
         self.delta = delta_of(self.name, self.task, delta, with_budget=0.01)
-        self.may_stop = self.task.budget is None
+        self.may_stop, self.race = self.task.budget is None, 0.0
         self.price = np.array(self.task.cost if isinstance(self.task.cost, tuple) else [1.0] * self.task.K)
         if self.task.items:
             self._begin_on_a_table(boundary, distribution)
@@ -186,7 +206,7 @@ class CertifiedAlgorithm(Algorithm):
             distribution = "gaussian" if scale < 0.5 or by_range == "bounded" else None
         self._nominal = choice("boundary", boundary, BOUNDARIES) == "nominal"  # whose papers know no bets
         self.distribution = self.task.certified_distribution(distribution, self._nominal)
-        boundary = "none" if self._nominal else boundary
+        boundary = "none" if self._nominal else self.task.boundary_of(boundary)
         self._options: dict[str, Any] = {
             "distribution": self.distribution,
             "sigma": scale,
@@ -197,12 +217,17 @@ class CertifiedAlgorithm(Algorithm):
         }
         self.sides = self._sides_of(self.certifier, self._alone)
 
+    def _racing(self, race: float) -> float:
+        """`race`, checked; 0 where arms do not race."""
+        share = number("race", race, 0, 1)
+        return share if not self.task.items and self._by_contrasts else 0.0
+
     def _begin_on_a_table(self, boundary: str, distribution: str | None) -> None:
         """Of the columns of a table, all these agents are `PairedElimination`: no other order of pulls takes fewer."""
         if not self._knows_tables:
             text = f"{self.name} counts on independent samples;"
             raise ValueError(f"{text} for the columns of a table use paired-elimination")
-        if boundary != "mixture":
+        if boundary not in ("mixture", "product"):
             raise ValueError(f"{self.name}: columns of a table are certified by boundary='mixture', got {boundary!r}")
         self.distribution, self._nominal = self.task.certified_distribution(distribution), False
         self._elimination = PairedElimination(self.task, self.delta)
@@ -232,11 +257,13 @@ class CertifiedAlgorithm(Algorithm):
             found["centre"] = "which is of distribution='student' alone"
         if self._nominal or self.distribution in ("student", "bounded"):
             found["rho"] = "which is of boundary='mixture' and the distributions 'gaussian' and 'bernoulli' alone"
+        if not self._by_contrasts:
+            found["race"] = "which is of pairs of 'gaussian' or 'bernoulli' arms, a delta and boundary='mixture' alone"
         if not self.may_stop:
             why = "as with a budget nothing is certified, and the pulls do not depend on it"
             if self._sampling_boundary is not None:
                 return found | dict.fromkeys(("delta", "boundary", "rho", "centre"), why)
-            if self.sides.kind != ALL_GOOD or self._options["boundary"] == "mixture":
+            if self.sides.kind != ALL_GOOD or self._options["boundary"] in ("mixture", "product"):
                 return found | {"delta": why}
         return found
 
@@ -249,9 +276,15 @@ class CertifiedAlgorithm(Algorithm):
         return made.doubting(self._options["sigma"], self.task.known_sigma)
 
     @functools.cached_property
+    def _by_contrasts(self) -> bool:
+        """Whether pairs of arms are certified by contrasts; with a budget nothing is certified."""
+        of_pairs = self.certifier.kind in ("top-k", "all-good") and self.distribution in ("gaussian", "bernoulli")
+        return self.may_stop and of_pairs and self.certifier.numbers[PAIRS_AT] != 0.0
+
+    @functools.cached_property
     def _decider(self) -> Certifier:
         """The same where it is quicker only to decide; a nominal rule asks for more as time goes."""
-        exactly = self._nominal or (self._follows and self.distribution != "bounded")
+        exactly = self._nominal or (self._follows and self.distribution != "bounded" and not self._by_contrasts)
         return self.certifier if exactly else self.certifier.decider(self.delta)
 
     @functools.cached_property
@@ -261,6 +294,8 @@ class CertifiedAlgorithm(Algorithm):
         boundary = self._sampling_boundary
         if self.distribution == "bounded":  # pairs are weighed by variances, single arms by what they certify
             boundary = None if self.problem.local else "none"
+        elif self._by_contrasts:
+            boundary = "none"
         options = self._options if boundary is None else self._options | {"boundary": boundary}
         return self.problem.certifier(K, self.task.D, **options)
 
@@ -268,24 +303,24 @@ class CertifiedAlgorithm(Algorithm):
         """The kind of the alternatives, from the numbers of the certifiers."""
         own, none = alone.numbers.tolist(), -math.inf
         distribution, v = int(own[0]), float(own[1])
-        into = out = 0.0
-        certified = not self._nominal and self._sampling_boundary is None
+        certified, limits = not self._nominal and self._sampling_boundary is None, (0.0, 0.0)
         if self.problem.local:  # the certifier of one arm tells levels
             into = math.log(self.task.K / self.delta) if certified else 0.0
-            return Sides(LOCAL, distribution, 0, 1.0, 0.0, none, 1.0, 0.0, none, 1.0, 0.0, v, into, into)
-        if certified:
-            price = PRICE if self.distribution == "bounded" else 0.0
+            return Sides(LOCAL, distribution, 0, 1.0, 0.0, none, 1.0, 0.0, none, 1.0, 0.0, v, into, into, 0.0, 0.0)
+        if certified or self._by_contrasts:
+            price = PRICE if self.distribution == "bounded" else CONTRAST_PRICE if self._by_contrasts else 0.0
             needed = [x + price for x in certifier.needed(self.delta)]
-            into, out = needed[0], min(needed[1:], default=needed[0])
+            limits = needed[0], min(needed[1:], default=needed[0])
+        rest = v, *(limits if certified else (0.0, 0.0)), *limits
         if self.problem.answer_size is not None:
             k, epsilon = int(own[-2]), own[-1]
-            return Sides(TOP_K, distribution, k, 1.0, -epsilon, none, 1.0, 0.0, none, 1.0, 0.0, v, into, out)
+            return Sides(TOP_K, distribution, k, 1.0, -epsilon, none, 1.0, 0.0, none, 1.0, 0.0, *rest)
         if type(self.problem).evidence_routine is BetterThanControl.evidence_routine:
             (c, a, b, _), near = comparison_of(self), self.problem.tolerance
             given = CONTROL, distribution, c, a, b - near, none, 1.0 / a, -(b + near) / a, none
-            return Sides(*given, a, b, v, into, out)
+            return Sides(*given, a, b, *rest)
         a, b, floor, c, d, bottom, keep, shift = own[-8:]
-        return Sides(ALL_GOOD, distribution, 0, a, b, floor, c, d, bottom, keep, shift, v, into, out)
+        return Sides(ALL_GOOD, distribution, 0, a, b, floor, c, d, bottom, keep, shift, *rest)
 
     def initial_state(self, observation: Observation) -> Any:
         state, K = self._player.initial_state(observation), self.task.K
@@ -294,9 +329,9 @@ class CertifiedAlgorithm(Algorithm):
         E, inside, out = len(state.now), np.full(1 + K, -1, np.int8), np.zeros(7 + 3 * K)
         alone, whole = (np.zeros(certifier.scratch) for certifier in (self._alone, self.certifier))
         state.own["certified"] = {  # the fields of a `Book`; what an `Alone` and a `Certificate` are to work in
-            "rows": np.zeros((E, 6, K)),
+            "rows": np.zeros((E, 7, K)),
             "partners": np.zeros((E, 2, K), np.int64),
-            "marks": np.zeros((E, 2, K), np.int8),
+            "marks": np.zeros((E, 3, K), np.int8),
             "work": np.zeros(K),
             "twins": np.zeros(TWINS, np.int64),
             "alone": (alone, inside[:1], out[:5]),
@@ -304,12 +339,16 @@ class CertifiedAlgorithm(Algorithm):
         }
         return state
 
-    def kernels(self) -> tuple[Any, ...]:
+    @property
+    def _called_for(self) -> tuple[str, ...]:
+        return *self._asks, *["race"] * (self.race > 0)
+
+    def kernels_needed(self) -> tuple[Any, ...]:
         if self.task.items:
-            return self._elimination.kernels()
-        sides, looks = self.sides, self._decider.kernels if self.may_stop else ()
-        routines = ((routine_of, name, sides.kind, sides.distribution) for name in self._asks)
-        return *super().kernels(), *routines, *looks, *(self._alone.kernels if sides.kind == LOCAL else ())
+            return self._elimination.kernels_needed()
+        sides, looks = self.sides, self._decider.kernels_needed if self.may_stop else ()
+        routines = ((routine_of, name, sides.kind, sides.distribution) for name in self._called_for)
+        return *super().kernels_needed(), *routines, *looks, *(self._alone.kernels_needed if sides.kind == LOCAL else ())
 
     def form_beside(self) -> dict[str, Any]:
         return {"desk": np.zeros((), DESK), "shares": np.zeros(1)}
@@ -323,7 +362,7 @@ class CertifiedAlgorithm(Algorithm):
         answer = Certificate(address, decider.numbers, scratch[None], inside, out, need, self._nominal, quick)
         table: Any = Table(*(kept[name] for name in Table._fields[:-2]), alone, answer)  # type: ignore[call-arg]
         given = {"K": self.task.K, "D": self.task.D, "weighed": self._weighed, "need": need, "table": table.address}
-        routines = {name: routine_of(name, sides.kind, sides.distribution).address for name in self._asks}
+        routines = {name: routine_of(name, sides.kind, sides.distribution).address for name in self._called_for}
         for name, value in (sides._asdict() | given | routines).items():
             desk[name] = value
         return {"desk": desk, "shares": kept["work"]}, (table, self._alone, decider)

@@ -49,7 +49,7 @@ from ..core.declared import per_episode, scratch, setting
 from ..core.plans import pull
 from .alternatives import ALL_GOOD, BONUS, CONTROL, LOCAL, PULLS, TOP_K, Alternative, mark_better, mark_largest
 from .desk import scale_of
-from .policy import CertifiedAlgorithm, ask, closest, found, held
+from .policy import CertifiedAlgorithm, ask, closest, found, held, races
 
 RULES, PROPORTIONS = ("eb-tci", "eb-tc", "ttts"), ("ids", "fixed")
 EB_TCI, _EB_TC, TTTS = range(3)
@@ -180,7 +180,8 @@ class TopTwo(CertifiedAlgorithm):
 
     Args:
         rule: "eb-tci", "eb-tc" or "ttts". proportions: "ids", information-directed, or "fixed", by `beta`.
-        beta: probability of the leader, in (0, 1), with proportions="fixed". All others: see `CertifiedAlgorithm`.
+        beta: probability of the leader, in (0, 1), with proportions="fixed". race: the share of pulls that race, in
+            [0, 1], as those of `Evidence` do; it is not the papers'. All others: see `CertifiedAlgorithm`.
     """
 
     name, source = "top-two", "Russo, COLT 2016; Jourdan et al., NeurIPS 2022; You et al., COLT 2023"
@@ -195,7 +196,8 @@ class TopTwo(CertifiedAlgorithm):
 
     def sample(ep, own):
         """EB-TC, EB-TCI: leader and challenger are the closest pair."""
-        pull_pair(ep, own, closest(ep))
+        if not races(ep, own.race):
+            pull_pair(ep, own, closest(ep))
 
     def __init__(
         self,
@@ -206,9 +208,11 @@ class TopTwo(CertifiedAlgorithm):
         proportions: str = "ids",
         beta: float = 0.5,
         seed: int = 0,
+        race: float = 0.0,
         **options: Any,
     ) -> None:
         super().__init__(task, delta, **options)
+        self.race = self._racing(race)
         self.rule = RULES.index(choice("rule", rule, RULES))
         self.ids = choice("proportions", proportions, PROPORTIONS) == "ids"
         self.beta, self.seed = number("beta", beta, 0, 1, above=True, below=True), integer("seed", seed, 0, 2**32 - 1)
@@ -244,6 +248,8 @@ class Thompson(TopTwo):
 
     def sample(ep, own):
         """TTTS: leader and challenger by two samples of the posterior; the closest pair where TRIES samples agree."""
+        if races(ep, own.race):
+            return
         leader, challenger = thompson_pair(ep, own)
         if leader < 0:
             alternative = closest(ep)

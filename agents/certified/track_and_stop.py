@@ -39,7 +39,7 @@ from bandit_envs.stopping import BERNOULLI, GAUSSIAN
 from ..core.declared import per_arm, per_episode, scratch, setting
 from ..core.plans import pull
 from .alternatives import ALL_GOOD, KEPT, MEANS, TOP_K
-from .policy import CertifiedAlgorithm, ask, held, lacking
+from .policy import CertifiedAlgorithm, ask, held, lacking, races
 from .proportions import best_arm_proportions
 
 TRACKINGS = ("D", "C")
@@ -92,7 +92,8 @@ class TrackAndStop(CertifiedAlgorithm):
 
     Args:
         tracking: "D", with forced exploration, or "C", of the sums of the proportions; None: "C" on AllGood, D9, else
-            "D". All others: see `CertifiedAlgorithm`.
+            "D". race: the share of pulls that race, in [0, 1], as those of `Evidence` do; it is not the paper's. All
+            others: see `CertifiedAlgorithm`.
     """
 
     name, source = "track-and-stop", "Garivier & Kaufmann, COLT 2016"
@@ -114,6 +115,8 @@ class TrackAndStop(CertifiedAlgorithm):
 
     def sample(ep, own):
         """Pull the arm that is furthest behind its share of w*(m), D8; by D-tracking one that lacks pulls before."""
+        if races(ep, own.race):
+            return
         solve(ep, own)
         if own.cumulative:
             count_on(ep, 1, own)
@@ -124,8 +127,11 @@ class TrackAndStop(CertifiedAlgorithm):
             arm = few if few >= 0 else behind(ep, own)
         pull(ep, arm, held(ep, arm))
 
-    def __init__(self, task: Any, delta: float | None = None, *, tracking: str | None = None, **options: Any) -> None:
+    def __init__(
+        self, task: Any, delta: float | None = None, *, tracking: str | None = None, race: float = 0.0, **options: Any
+    ) -> None:
         super().__init__(task, delta, **options)
+        self.race = self._racing(race)
         sides = self.sides
         by_kind = "C" if sides.kind == ALL_GOOD else "D"
         self.cumulative = choice("tracking", by_kind if tracking is None else tracking, TRACKINGS) == "C"

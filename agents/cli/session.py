@@ -260,7 +260,8 @@ class Export(Action):
             print(history.to_csv(index=False), end="")
         else:
             write_alone(self.table, lambda place: history.to_csv(place, index=False))
-            print(f"{len(history)} events in {self.table}")
+            by = history.attrs["pairs"]  # the statistic that the session has begun with
+            print(f"{len(history)} events in {self.table}{f'; pairs of arms are certified by the {by}' if by else ''}")
 
 
 class Undo(Action, of="Session.undo"):

@@ -390,7 +390,7 @@ class Algorithm(Agent, metaclass=_Declared):
         one, two = (self.initial_state({name: np.zeros(shape) for name, shape in of.items()}) for of in shapes)
         return one, two
 
-    def kernels(self) -> tuple[Any, ...]:
+    def kernels_needed(self) -> tuple[Any, ...]:
         _, kinds = self._some_rows(self._blank_states[0], self.form_beside())
         return choose, play, (rules_of, type(self), *kinds)
 

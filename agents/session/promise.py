@@ -68,8 +68,12 @@ def shares_alone(first: int, arms: NDArray[np.int64], reserve: float) -> NDArray
 
 def counts_pairs(task: Task) -> bool:
     """Whether the alternatives of a problem are pairs of arms, as in TopK, BestArm and AllGood."""
-    kinds = {"top-k", "all-good"}
+    return kind_of(task) in ("top-k", "all-good")
+
+
+def kind_of(task: Task) -> str:
+    """The kind of the alternatives of a problem; empty where it has none."""
     try:
-        return task.certifier(distribution="gaussian").kind in kinds
+        return task.certifier(distribution="gaussian").kind
     except ValueError:
-        return False
+        return ""

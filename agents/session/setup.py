@@ -29,6 +29,7 @@ from ..core.forms import forms_of
 from ..models.cards import card_path
 from ..registry import Recipe, recipe_of
 from .design import MOST_BLOCKS, refuse_misfit
+from .promise import kind_of
 from .wishes import WISHES, wishes_of
 
 FORMATS = {"arrival": 1, "asked": 2}  # of the orders in which results count: earlier versions know the first alone
@@ -39,8 +40,9 @@ RULES = ("budget", "delta", "max_pulls")
 JUDGED = ("judge", "judge_slope")
 OF_SAMPLES = ("range", "sigma", "binary", "dimensions", "independent", "minimize")
 FACTS = ("problem", "arms", "items", *OF_SAMPLES, "reserve", *RULES, "cost", "hint", *JUDGED)
-# More than the format of the order: a lower value is better, blocks, a judge. Earlier versions refuse these.
-TURNED_FORMAT, BLOCKS_FORMAT, JUDGE_FORMAT = 10, 20, 40
+# More than the format of the order: a lower value is better, blocks, a judge, contrasts of pairs. Earlier versions
+# refuse these.
+TURNED_FORMAT, BLOCKS_FORMAT, JUDGE_FORMAT, PAIRS_FORMAT = 10, 20, 40, 80
 # What each fact in a store is, as JSON is read.
 KINDS: dict[str, Any] = {"agent": str | None, "parameters": dict | None, "task": str, "names": list, "public_seed": int}
 
@@ -344,7 +346,8 @@ class Setup:
         """
         order = facts.get("order", "arrival")  # stores of before have none
         minimize = flag("minimize", facts.get("minimize", False))
-        wanted = FORMATS.get(str(order), -1) + _more(minimize, facts.get("wishes") or {}, facts.keys() & {*JUDGED})
+        more = minimize, facts.get("wishes") or {}, facts.keys() & {*JUDGED}, "pairs" in facts
+        wanted = FORMATS.get(str(order), -1) + _more(*more)
         if str(order) not in FORMATS or wanted != facts.get("format"):
             text = f"the format {facts.get('format')!r:.80} with the order {order!r:.80}"
             raise ValueError(f"this session is of {text}, this version reads {FORMATS}")
@@ -353,7 +356,8 @@ class Setup:
                 raise ValueError(f"the store is damaged: the fact {name!r} is {facts.get(name, 'missing')!r:.80}")
         named = () if new is None else (new.agent, new.task.problem)
         with names_alone("the store", flag("trust", trust), named):
-            task, parameters = Task.from_json(facts["task"], trust=trust).replace(claimed=True), facts["parameters"]
+            task, parameters = Task.from_json(facts["task"], trust=trust), facts["parameters"]
+            task = task.replace(claimed=True, pairs=facts.get("pairs", "product"))  # as it was begun
         if "dependent" not in json.loads(facts["task"]):  # written before it was recorded: dimensions may depend
             task = task.replace(dependent=True)
         text = facts["agent"] if agent is None else agent
@@ -384,8 +388,9 @@ class Setup:
         """What a store keeps."""
         more: dict[str, Any] = {name: getattr(self, name) for name in ("reserve", "items", "wishes")}
         more |= {"order": self.order if self.order != "arrival" else None, "minimize": self.own is not None}
+        more["pairs"] = self.pairs if self.pairs == "contrast" else None
         return {
-            "format": FORMATS[self.order] + _more(self.own is not None, self.wishes, self.judged),
+            "format": FORMATS[self.order] + _more(self.own is not None, self.wishes, self.judged, bool(more["pairs"])),
             "agent": self.agent,
             "parameters": self.parameters,
             "task": self.own_task.to_json(),
@@ -394,6 +399,12 @@ class Setup:
             **{name: value for name, value in more.items() if value},
             **self.judged,
         }
+
+    @functools.cached_property
+    def pairs(self) -> str | None:
+        """By what pairs of arms are certified: a "contrast" or the "product"; None where no pairs of arms are."""
+        tabled = bool(self.task.items) or self.task.distribution == BLOCKS
+        return None if tabled or kind_of(self.task) not in ("top-k", "all-good", "own") else self.task.pairs
 
     @functools.cached_property
     def own_task(self) -> Task:
@@ -422,7 +433,7 @@ class Setup:
 
     def refuse_other(self, new: Setup, given: Mapping[str, object]) -> None:
         """Refuse to go on with another session; facts that are `given` as None do not count."""
-        left = {"format": False} | {name: value is not None for name, value in given.items()}
+        left = {"format": False, "pairs": False} | {name: value is not None for name, value in given.items()}
         there, wanted = (respelled({**one.facts(), "task": json.loads(one.own_task.to_json())}) for one in (self, new))
         keys = [name for name in dict.fromkeys([*there, *wanted]) if left.get(name, True)]
         diff = [said for name in keys for said in _differing(name, there.get(name), wanted.get(name))]
@@ -465,9 +476,10 @@ class Setup:
         return agent, task, delta
 
 
-def _more(minimize: bool, wishes: Mapping[str, Any], judged: Collection[str]) -> int:
+def _more(minimize: bool, wishes: Mapping[str, Any], judged: Collection[str], pairs: bool) -> int:
     """What the format of a store is more than that of its order."""
-    return TURNED_FORMAT * minimize + BLOCKS_FORMAT * ("blocks" in wishes) + JUDGE_FORMAT * bool(judged)
+    more = TURNED_FORMAT * minimize + BLOCKS_FORMAT * ("blocks" in wishes) + JUDGE_FORMAT * bool(judged)
+    return more + PAIRS_FORMAT * pairs
 
 
 def pivot_of(task: Task) -> float:

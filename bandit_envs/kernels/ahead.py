@@ -219,6 +219,7 @@ def _hand_over(folder: Path | None) -> None:
         running, slots = [one for one in _helpers if one.poll() is None], list[Any]()
         for i in range(_most()) if folder is not None and not running else ():
             with contextlib.suppress(OSError):
+                assert folder is not None
                 slot = stack.enter_context((folder / f"helper-{i}.lock").open("wb"))
                 slots += [slot] if _taken(slot) else []
         if not running and not slots:

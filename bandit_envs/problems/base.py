@@ -459,7 +459,7 @@ class Problem(ABC):
         """
         options = {"boundary": boundary, "rho": rho, "centre": centre, "search": "sets"}
         options |= self._counts_on(distribution, sigma, dependent, support)
-        choice("boundary", boundary, ("mixture", "kaufmann-koolen"))
+        choice("boundary", boundary, ("mixture", "product", "kaufmann-koolen"))
         return level_of(asking.alternatives(self, pulls, mean, answer, variance, moments, **options))
 
     def arm_evidence(

@@ -103,6 +103,8 @@ class Task:
             tables: a row costs 1 with the first arm that is pulled in it, and nothing with others.
         claimed: whether `sigma` is somebody's word, as in a session, which certificates count on as long as the results
             bear it out. It is no part of the JSON form.
+        pairs: how certificates by boundary="mixture" compare two arms, by a "contrast" or by the "product" of their own
+            mixtures, as sessions of before 0.3.0 do. It is no part of the JSON form.
         hint: of BestArm on a table, K means that its arms may have, by which the certificate bets as long as the rows
             bear them out. What it promises does not rest on them.
     """
@@ -123,6 +125,7 @@ class Task:
     pull: str = "arm"
     dependent: bool | None = None
     claimed: bool = False
+    pairs: str = "contrast"
     can_stop: bool = True
     items: int | None = None
     batch: int = 1
@@ -154,6 +157,7 @@ class Task:
             "pull": choice("pull", self.pull, PULLS),
             "dependent": self.D > 1 and (not apart if self.dependent is None else flag("dependent", self.dependent)),
             "claimed": flag("claimed", self.claimed),
+            "pairs": choice("pairs", self.pairs, ("contrast", "product")),
             "can_stop": flag("can_stop", self.can_stop),
             "items": given("items", integer, 1, MOST_ITEMS),
             "batch": integer("batch", self.batch, 1, most),
@@ -281,14 +285,19 @@ class Task:
 
         `distribution`: see `certified_distribution`. No centre: that of the task.
         """
-        choice("boundary", boundary, ("mixture", "kaufmann-koolen"))
+        choice("boundary", boundary, ("mixture", "product", "kaufmann-koolen"))
         if self.items and self.certified_distribution(distribution) == "paired":
-            choice("boundary", boundary, ("mixture",))
+            choice("boundary", boundary, ("mixture", "product"))
             return self._paired(LEVEL if self.delta is None else self.delta)
-        asked: dict[str, Any] = {"distribution": self.certified_distribution(distribution), "boundary": boundary}
+        asked: dict[str, Any] = {"boundary": self.boundary_of(boundary)}
+        asked |= {"distribution": self.certified_distribution(distribution)}
         asked |= {"rho": rho, "centre": self.centre if centre is None else centre}
         asked |= {"sigma": self.sigma, "dependent": bool(self.dependent)}
         return self.make_problem().certifier(self.K, self.D, **asked).doubting(self.sigma, self.known_sigma)
+
+    def boundary_of(self, boundary: str) -> str:
+        """The boundary that a name stands for, by `pairs`."""
+        return "product" if boundary == "mixture" and self.pairs == "product" else boundary
 
     def certified_distribution(self, distribution: str | None = None, exact: bool = False) -> str:
         """The distribution of arms that certificates count on, checked.
@@ -407,7 +416,7 @@ class Task:
                 place = f"parameter {name!r} of the problem {self.problem!r}"
                 raise TypeError(f"the {place} has no JSON form, got {value!r:.200}") from error
         left = {one.name for one in dataclasses.fields(self) if getattr(self, one.name) == one.default} & LATER
-        left |= {"claimed", *["dependent"] * (self.D == 1)}
+        left |= {"claimed", "pairs", *["dependent"] * (self.D == 1)}
         return json.dumps({name: value for name, value in dataclasses.asdict(self).items() if name not in left})
 
     @classmethod

@@ -11,9 +11,9 @@ import math
 
 from ..kernels.compiled import inlined, part, view
 from .boundaries import BOUNDARY, COMMON, NONE, distribution_of, enough, weighed
+from .contrasts import pair_evidence
 from .distributions import Arm, Move, pair_cost
 from .nearest import report
-from .values import pair_value
 
 
 @view
@@ -42,7 +42,7 @@ def pair_alternative(numbers, pulls, mean, variance, i, j, a, b):
         a, b: of the condition, a > 0.
     """
     lower, raised = arm_of(numbers, pulls, mean, variance, i), arm_of(numbers, pulls, mean, variance, j)
-    return pair_value(numbers, lower, raised, Move(a, b, -math.inf))
+    return pair_evidence(numbers, lower, raised, Move(a, b, -math.inf))
 
 
 @part

@@ -32,11 +32,12 @@ from .distributions import BERNOULLI, BOUNDED, GAUSSIAN, STUDENT
 from .versions import the_distribution
 
 NONE, MIXTURE, KAUFMANN = range(3)
-BOUNDARIES = {"none": NONE, "mixture": MIXTURE, "kaufmann-koolen": KAUFMANN}
+BOUNDARIES = {"none": NONE, "mixture": MIXTURE, "product": MIXTURE, "kaufmann-koolen": KAUFMANN}
 RHO: float | None = None  # pulls of an arm at which the Gaussian mixture is sharpest; None: those of `values.RHOS`
 LEVELS_SCRATCH = 2 * 400  # scratch of `levels`, two numbers for each depth of its stack
-COMMON = 12  # numbers that stand before a problem's own: DISTRIBUTION .. NEEDED + 2, see `Certifier.decider`
+COMMON = 13  # numbers that stand before a problem's own: DISTRIBUTION .. NEEDED + 2, see `Certifier.decider`, PAIRS_AT
 DISTRIBUTION, VARIANCE, BOUNDARY, RHO_AT, CENTRE, PRIOR, D_AT, DEPENDENT, DOUBT, NEEDED = range(10)
+PAIRS_AT = 12  # whether pairs have contrasts, see `contrasts`
 ROUNDED = 2.0**-53  # relative: a rounding error, at most
 KAPPA, SHAPE = 0.01, 0.5  # of the normal-inverse-gamma prior: pulls that the centre is worth; shape
 HOME = 0.9  # the weight of the prior as it is among wider and narrower ones, and among those with a farther reach

@@ -282,7 +282,8 @@ def common(
     found[boundaries.BOUNDARY] = BOUNDARIES[boundary]
     found[boundaries.RHO_AT] = 0.0 if rho is None else number("rho", rho, 0, above=True)
     found[boundaries.CENTRE], found[boundaries.PRIOR] = number("centre", centre), variance
-    found[D_AT], found[DEPENDENT], found[NEEDED:] = D, dependent, -math.inf
+    found[D_AT], found[DEPENDENT], found[NEEDED : NEEDED + 3] = D, dependent, -math.inf
+    found[boundaries.PAIRS_AT] = boundary == "mixture" and rho is None
     if distribution == "bounded":
         low, high = interval("support", support)
         found[VARIANCE], found[boundaries.CENTRE], found[PRIOR] = 0.25 * (high - low) ** 2, low, high - low

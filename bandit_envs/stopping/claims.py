@@ -32,5 +32,5 @@ def certified_pairs(numbers, moves, needs, arms, shown, at, pulls, mean, varianc
                 i, j = (one, n) if n < K else (n - K, one)
                 is_open = i != j and pulls[i] > 0 and pulls[j] > 0 and first[m, i, j] == 0
                 is_open = is_open and mean[i] > move.a * mean[j] + move.b
-                if is_open and paired(numbers, mean, scratch, i, j, move, needs[m]) >= needs[m]:
+                if is_open and paired(numbers, mean, scratch, i, j, move, needs[m], needs[m]) >= needs[m]:
                     first[m, i, j] = at[t]

@@ -33,8 +33,9 @@ import numpy as np
 from ..kernels.compiled import inlined, part
 from .betting import bet_arm, bet_pair, bounded_at
 from .boundaries import BOUNDARY, COMMON, D_AT, MIXTURE, NEEDED, NONE, distribution_of, enough, refresh
+from .contrasts import pair_evidence
 from .distributions import BOUNDED, Arm, Move, arm_cost, divergence, pair_cost
-from .values import arm_value, pair_value
+from .values import arm_value
 
 TWIN = 2  # a mark on top of 0 and 1
 AT_MOST = math.log(4.0)  # no value exceeds the cost of its arms by more
@@ -100,12 +101,15 @@ def moved_to(numbers, mean, scratch, i, mu):
 
 
 @inlined
-def paired(numbers, mean, scratch, i, j, move, needed):
-    """The value of arm i, which is lowered, and arm j, which is raised: `pair_value`, or `bet_pair`, see there."""
+def paired(numbers, mean, scratch, i, j, move, needed, plenty=math.inf):
+    """The value of arm i, which is lowered, and arm j, which is raised: `pair_evidence`, or `bet_pair`, see there.
+
+    It is enough to know that it does not reach `needed`, or that it does reach `plenty`.
+    """
     if distribution_of(numbers) == BOUNDED and numbers[BOUNDARY] != NONE:
         lower, raised = bounded_at(numbers, mean, scratch, i), bounded_at(numbers, mean, scratch, j)
         return bet_pair(numbers, lower, raised, move.a, move.b, move.floor, needed, scratch[5 * len(mean) :])
-    return pair_value(numbers, arm_at(mean, scratch, i), arm_at(mean, scratch, j), move)
+    return pair_evidence(numbers, arm_at(mean, scratch, i), arm_at(mean, scratch, j), move, needed, plenty)
 
 
 @part
@@ -114,7 +118,8 @@ def again(given, i, j, move):
     numbers, pulls, mean, variance, scratch, _, out = given
     refresh(numbers, pulls, mean, variance, scratch, i, i + 1)
     refresh(numbers, pulls, mean, variance, scratch, j, j + 1)
-    is_open = paired(numbers, mean, scratch, i, j, move, numbers[NEEDED]) < numbers[NEEDED]
+    needed = numbers[NEEDED]
+    is_open = paired(numbers, mean, scratch, i, j, move, needed, needed) < needed
     if is_open:
         decided(out, pulls, True, i, j)
     return is_open
@@ -215,7 +220,7 @@ def top_k_nearest(given):
     """TopK by pairs; numbers: COMMON + 0: k; + 1: epsilon, 0 for "exact"; see `TopK.certifier`."""
     numbers, pulls, mean, variance, scratch, inside, out = given
     K, k, epsilon, needed = len(pulls), np.int64(numbers[COMMON]), numbers[COMMON + 1], numbers[NEEDED]
-    move, first, decides = Move(1.0, -epsilon, -math.inf), 0, needed > -math.inf
+    move, first, second, decides = Move(1.0, -epsilon, -math.inf), 0, 0, needed > -math.inf
     if decides:
         first, second = arm_of(out[1], K), arm_of(out[3], K)
         before_first = before_second = 0
@@ -230,7 +235,7 @@ def top_k_nearest(given):
         best_inside(pulls, mean, k, inside)
     if not decides:
         mark_twins(pulls, mean, scratch, inside)
-    least, i, j = nearest_pair(numbers, mean, scratch, inside, epsilon, first)
+    least, i, j = nearest_pair(numbers, mean, scratch, inside, epsilon, first, second)
     if decides:
         decided(out, pulls, least < needed, i, j)
         return
@@ -241,15 +246,20 @@ def top_k_nearest(given):
 
 
 @part
-def nearest_pair(numbers, mean, scratch, inside, epsilon, first):
-    """The least value of an arm in the answer, 1, being worse than one left out, 0, by more than epsilon; both arms."""
+def nearest_pair(numbers, mean, scratch, inside, epsilon, first, second):
+    """The least value of an arm in the answer, 1, being worse than one left out, 0, by more than epsilon; both arms.
+
+    `first`, `second`: the arms to begin with.
+    """
     K, needed, least, lowered, raised = len(mean), numbers[NEEDED], math.inf, 0, 0
     for n in range(K):
         i = after(first, n, K)
         if inside[i] == 1:
-            for j in range(K):
+            for m in range(K):
+                j = after(second, m, K)
                 if inside[j] == 0:
-                    value = paired(numbers, mean, scratch, i, j, Move(1.0, -epsilon, -math.inf), needed)
+                    plenty = needed if needed > -math.inf else least
+                    value = paired(numbers, mean, scratch, i, j, Move(1.0, -epsilon, -math.inf), needed, plenty)
                     if value < least:
                         least, lowered, raised = value, i, j
                         if value < needed:
@@ -292,7 +302,7 @@ def all_good_nearest(given, inside_alone=False):
         if inside[i] and move.a > 0.0:
             for j in range(K):
                 if j != i:
-                    value = paired(numbers, mean, scratch, i, j, move, needed)
+                    value = paired(numbers, mean, scratch, i, j, move, needed, needed if decides else least_in)
                     if value < least_in:
                         least_in, i_in, j_in = value, i, j
                         if value < needed:
@@ -380,7 +390,7 @@ def by_one(numbers, pulls, mean, variance, scratch, i, best):
             refresh(numbers, pulls, mean, variance, scratch, j, j + 1)
         if quick and arm_cost(distribution, scratch[2 * K + j], mean[j], scratch[4 * K + j], low) < short:
             continue
-        value = paired(numbers, mean, scratch, j, i, move, needed)
+        value = paired(numbers, mean, scratch, j, i, move, max(needed, most), needed if decides else math.inf)
         if value > most:
             most, better = value, j
             if decides and value >= needed:
@@ -402,9 +412,11 @@ def by_all(numbers, pulls, mean, variance, scratch, i, best, enough_already):
         j = after(first, n, K)
         if decides:
             refresh(numbers, pulls, mean, variance, scratch, j, j + 1)
-        better = paired(numbers, mean, scratch, j, i, move, needed) if j != i else math.inf
+        plenty = needed if decides else least
+        better = paired(numbers, mean, scratch, j, i, move, needed, plenty) if j != i else math.inf
         if better < least:
-            other = paired(numbers, mean, scratch, best, j, Move(1.0, 0.0, none), needed) if j != best else none
+            beaten = Move(1.0, 0.0, none)
+            other = paired(numbers, mean, scratch, best, j, beaten, needed, plenty) if j != best else none
             if max(better, other) < least:
                 least, which, is_pair = max(better, other), j, better >= other
                 if least <= enough_already:

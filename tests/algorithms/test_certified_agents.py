@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -101,6 +102,10 @@ instances = pytest.mark.parametrize("count", [6, 16])
 @instances
 def test_evidence_is_its_twin(problem: str, count: int) -> None:
     check(problem, "evidence", lambda game, word: evidence(game), count)
+    if problem != "Threshold":
+        product = "evidence(boundary='product')"
+        check(problem, product, lambda game, word: evidence(replace(game, product=True)), count // 2, seed=1)
+        check(problem, "evidence(race=0.4)", lambda game, word: evidence(game, 0.4), count // 2, seed=2)
 
 
 @pytest.mark.parametrize("problem", ["BestArm", "TopK", "Threshold"])
@@ -135,15 +140,16 @@ def test_rows_tell_the_certificate(problem: str, distribution: str) -> None:
     problems = {"TopK": {"k": 3, "epsilon": 0.05}, "BestArm": {"epsilon": 0.0}, "AllGood": {"epsilon": 0.2}}
     arms = {"instance": {"sampler": {"distribution": "gaussian" if distribution == "student" else "bernoulli"}}}
     env: Any = gym.make(f"bandit_envs/{problem}-v0", delta=1e-90, **arms, **problems.get(problem, {})).unwrapped
-    agent, state, looks = agents.make(f"evidence(distribution='{distribution}')", env), None, 0
+    agent, state, looks = agents.make(f"evidence(distribution='{distribution}', boundary='product')", env), None, 0
     observation = env.reset(seed=1)[0]
     for t in range(300):
         action, state = agent.predict(observation, state)
         if t > 20 and t % 5 == 0 and state.now[0]["t"] == t:
             looks += 1
-            *_, value = state.own["certified"]["rows"][0]
+            value = state.own["certified"]["rows"][0, 5]
             held = value.min() + np.log(1e90)
             given = {"distribution": distribution, "sigma": env.task.sigma, "centre": env.task.centre}
+            given["boundary"] = "product"
             level = env.problem.certifier(10, **given).alternatives(
                 observation["pulls"][None],
                 observation["mean"][None],

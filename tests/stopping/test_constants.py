@@ -22,7 +22,7 @@ def value_of(problem: Any, pulls: Any, mean: Any, answer: Any = None, **options:
     T, m = np.array(pulls, np.int64)[None], np.array(mean, np.float64)[None]
     inside = problem.plug_in(m) if answer is None else np.array(answer)[None]
     D = m.shape[2] if m.ndim == 3 else 1
-    certifier = problem.certifier(m.shape[1], D, search="sets", **options)
+    certifier = problem.certifier(m.shape[1], D, search="sets", **({"boundary": "product"} | options))
     return float(certifier.alternatives(T, m, np.ones(m.shape), inside.astype(np.int8))[0, 0])
 
 

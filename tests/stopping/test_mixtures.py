@@ -28,6 +28,7 @@ def values_of(problem: Any, pulls: Any, mean: Any, inside: Any, variance: Any = 
     T = np.ascontiguousarray(np.broadcast_to(np.asarray(pulls, np.int64), (E, K)))
     A = np.ascontiguousarray(np.broadcast_to(np.asarray(inside, np.int8), (E, K)))
     v = np.ones(m.shape) if variance is None else np.ascontiguousarray(variance, np.float64)
+    options = {"boundary": "product"} | options  # contrasts: see test_contrasts
     return problem.certifier(K, m.shape[2] if m.ndim == 3 else 1, **options).alternatives(T, m, v, A)[:, 0]
 
 

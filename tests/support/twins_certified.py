@@ -16,7 +16,10 @@ from scipy.optimize import brentq
 from twins_all_good import Twin, good
 from twins_top_k import Seen
 
+from bandit_envs.stopping import contrasts
+
 VALUE = itemgetter(0)
+PRICE = 1.5  # of a contrast, in nats
 
 
 def one_arm(N: float, d: float) -> float:
@@ -35,6 +38,7 @@ class Game:
     k: int = 0
     epsilon: float = 0.0
     theta: float | None = None
+    product: bool = False  # whether pairs are certified by the product of mixtures
 
     def answer(self, m: list[float]) -> set[int]:
         if self.theta is not None:
@@ -80,8 +84,32 @@ class Game:
     ) -> tuple[float, int, int, float, float]:
         """Value, the arms and the divergences of a pair, arm i being lowered."""
         cost, down, up = self.pair(m, w, i, j, epsilon)
-        d = max(m[i] - m[j] + epsilon, 0.0) ** 2 / (2.0 * self.sigma**2)
-        return (pair(w[i], w[j], math.sqrt(2 * d)) if needs else cost - p[i] - p[j]) - need, i, j, down, up
+        gap = max(m[i] - m[j] + epsilon, 0.0) / self.sigma
+        if not needs:
+            return cost - p[i] - p[j] - need, i, j, down, up
+        value = pair(w[i], w[j], gap)
+        if not self.product:  # `test_contrasts` has the twin of a contrast
+            value += math.log(0.03)
+            lift = contrasts.contrast(False, (w[i], gap), (w[j], 0.0), 1.0, 0.0, -math.inf, math.inf)
+            value = max(value, lift + math.log(0.97))
+        return value - need, i, j, down, up
+
+    def closest(self, arms: Seen) -> tuple[float, int, int, float, float]:
+        """The closest alternative, as `evidence` climbs it: by what it costs, where pairs have contrasts."""
+        w, zero = [float(N) for N in arms.N], [0.0] * self.K
+        if self.product or self.theta is not None:
+            return min(self.alternatives(arms.m, w, []), key=VALUE)
+        found, A = [], self.answer(arms.m)
+        for value, i, j, down, up in self.alternatives(arms.m, w, zero, needs=False):
+            inward = bool(self.k) or i in A and (j in A or arms.m[i] <= arms.m[j] + self.epsilon)
+            found.append((value - self.need(inward) - PRICE, i, j, down, up))
+        return min(found, key=VALUE)
+
+    def need(self, inward: bool = True) -> float:
+        """What the cost of a pair must exceed, without the price of its statistic."""
+        if self.k:
+            return math.log((self.k * (self.K - self.k) if self.epsilon > 0.0 else self.K - 1) / self.delta)
+        return math.log((2 if inward else min(2 * self.K, 4)) * (self.K - 1) / self.delta)
 
     def certificate(self, arms: Seen) -> tuple[float, int, int]:
         """The statistic of the alternative that is excluded least, and its arms."""
@@ -109,6 +137,67 @@ class Game:
             found.append(max(one, min(each, key=VALUE), key=VALUE))
         return min(found, key=VALUE)
 
+    def open_pair(self, arms: Seen, kept: tuple[int, int]) -> tuple[int, int] | None:
+        """A pair that is not excluded: that of the last look, or the first in the order of arms from there; or None."""
+        m, w, K, A = arms.m, [float(N) for N in arms.N], self.K, self.answer(arms.m)
+
+        def is_open(i: int, j: int, epsilon: float, need: float) -> bool:
+            return self.alternative(m, w, [], i, j, epsilon, need, True)[0] < 0.0
+
+        first, second = kept
+        looks = first in A and (second not in A if self.k else second != first)
+        if looks and is_open(first, second, self.epsilon, self.need()):
+            return kept
+        best = max(range(K), key=lambda a: (m[a], -a))
+        for i in ((first + n) % K for n in range(K)):
+            turn = [(second * bool(self.k) + n) % K for n in range(K)]
+            others = [j for j in turn if j != i and not (self.k and j in A)]
+            if i in A:
+                for j in others:
+                    if is_open(i, j, self.epsilon, self.need()):
+                        return i, j
+            elif not self.k:
+                one, each = math.log(2 * K * (K - 1) / self.delta), math.log(4 * (K - 1) / self.delta)
+                if any(m[j] > m[i] + self.epsilon and not is_open(j, i, -self.epsilon, one) for j in others):
+                    continue
+                for j in ((best + n) % K for n in range(K)):
+                    if j != i and is_open(j, i, -self.epsilon, each) and (j == best or is_open(best, j, 0.0, each)):
+                        return i, j
+        return None
+
+    def racing(self, arms: Seen) -> set[int]:
+        """The arms of open pairs."""
+        m, w, K, A, racing = arms.m, [float(N) for N in arms.N], self.K, self.answer(arms.m), set[int]()
+
+        def mark(i: int, j: int, epsilon: float, inward: bool = True) -> None:
+            if self.pair(m, w, i, j, epsilon)[0] < self.need(inward) + PRICE:
+                racing.update((i, j))
+
+        low = min(A, key=lambda a: (m[a], -a))
+        high = max(set(range(K)) - A, key=lambda a: (m[a], -a), default=0)
+        best = max(range(K), key=lambda a: (m[a], -a))
+        for a in range(K):
+            if self.k and a not in A:
+                mark(low, a, self.epsilon)
+            elif self.k > 1:
+                mark(a, high, self.epsilon)
+            elif not self.k and a != best:
+                mark(best, a, self.epsilon)
+                mark(a, best, self.epsilon) if a in A else mark(best, a, -self.epsilon, inward=False)
+        return racing
+
+    def racer(self, arms: Seen, racing: set[int]) -> int | None:
+        """The arm that is to race."""
+        best = max(range(self.K), key=lambda a: (arms.m[a], -a))
+        if self.k == 1 and racing and arms.N[best] ** 2 < sum(arms.N[a] ** 2 for a in racing - {best}):
+            return best
+        return min(racing, key=lambda a: (arms.N[a], a), default=None)
+
+    def lacking_pair(self, arms: Seen) -> tuple[int, int] | None:
+        """The pair of the certificate by the product, None where it holds."""
+        value, i, j = self.certificate(arms)
+        return None if value >= 0.0 else (i, j)
+
     def certified(self, arms: Seen) -> bool:
         return self.certificate(arms)[0] >= 0.0
 
@@ -124,24 +213,34 @@ def held(N: int) -> int:
     return max(1, int(0.5 * math.sqrt(N)))
 
 
-def evidence(game: Game) -> Twin:
-    """R1 to R4."""
-    arms, look, kept = Seen(game.K), 0, 0
+def evidence(game: Game, race: float = 0.75) -> Twin:
+    """R1 to R6."""
+    arms, look, kept, named, raced, marked, racing = Seen(game.K), 0, (0, 0), 0, 0, 0, set[int]()
+    contrasts = not game.product and game.theta is None
     yield from arms.first(1)
     while True:
-        value, i, j, down, up = min(game.alternatives(arms.m, [float(N) for N in arms.N], []), key=VALUE)
         few, t = lacking(arms.N), sum(arms.N)
-        if value > 0.0:
-            if t >= look:
-                look = t + max(1, t // 200)
-                level, *kept = game.certificate(arms)
-                if level >= 0.0:
-                    return game.answer(arms.m)
-            i, j = kept
-            i = i if arms.N[i] <= arms.N[j] else j
-        elif i != j and (up > down * (1 + 1e-9) or (down <= up * (1 + 1e-9) and (arms.N[j], j) < (arms.N[i], i))):
-            i = j
-        i = i if few is None else few
+        closest = None if contrasts else game.closest(arms)
+        if (closest is None or closest[0] > 0.0) and t >= look:
+            look = t + max(1, t // 200)
+            pair = game.open_pair(arms, kept) if contrasts else game.lacking_pair(arms)
+            if pair is None:
+                return game.answer(arms.m)
+            kept = pair
+            named = kept[0] if arms.N[kept[0]] <= arms.N[kept[1]] else kept[1]
+        one = None
+        if contrasts and few is None and raced < race * t:
+            if t >= marked:
+                marked, racing = t + max(1, t // 200), game.racing(arms)
+            one = game.racer(arms, racing)
+            raced += 0 if one is None else held(arms.N[one])
+        i = one if few is None else few
+        if i is None:
+            value, i, j, down, up = game.closest(arms) if closest is None else closest
+            if value > 0.0:
+                i, look = named, 0 if contrasts else look
+            elif i != j and (up > down * (1 + 1e-9) or (down <= up * (1 + 1e-9) and (arms.N[j], j) < (arms.N[i], i))):
+                i = j
         for _ in range(held(arms.N[i])):
             arms.add(i, (yield i))
 
