@@ -68,12 +68,8 @@ def shares_alone(first: int, arms: NDArray[np.int64], reserve: float) -> NDArray
 
 def counts_pairs(task: Task) -> bool:
     """Whether the alternatives of a problem are pairs of arms, as in TopK, BestArm and AllGood."""
-    return kind_of(task) in ("top-k", "all-good")
-
-
-def kind_of(task: Task) -> str:
-    """The kind of the alternatives of a problem; empty where it has none."""
+    kinds = {"top-k", "all-good"}
     try:
-        return task.certifier(distribution="gaussian").kind
+        return task.certifier(distribution="gaussian").kind in kinds
     except ValueError:
-        return ""
+        return False

@@ -29,7 +29,6 @@ from ..core.forms import forms_of
 from ..models.cards import card_path
 from ..registry import Recipe, recipe_of
 from .design import MOST_BLOCKS, refuse_misfit
-from .promise import kind_of
 from .wishes import WISHES, wishes_of
 
 FORMATS = {"arrival": 1, "asked": 2}  # of the orders in which results count: earlier versions know the first alone
@@ -403,8 +402,8 @@ class Setup:
     @functools.cached_property
     def pairs(self) -> str | None:
         """By what pairs of arms are certified: a "contrast" or the "product"; None where no pairs of arms are."""
-        tabled = bool(self.task.items) or self.task.distribution == BLOCKS
-        return None if tabled or kind_of(self.task) not in ("top-k", "all-good", "own") else self.task.pairs
+        compared = not PROBLEMS.find(self.task.problem).local and self.task.make_problem().control_arm is None
+        return self.task.pairs if compared and not self.task.items and self.task.distribution != BLOCKS else None
 
     @functools.cached_property
     def own_task(self) -> Task:

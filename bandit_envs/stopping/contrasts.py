@@ -23,12 +23,11 @@ import numpy as np
 from ..kernels.compiled import inlined, part
 from .boundaries import PAIRS_AT, VARIANCE, distribution_of
 from .distributions import BERNOULLI, GAUSSIAN, pair_cost
-from .lifts import END
+from .lifts import END, TILTS
 from .values import pair_value
 
 CONTRAST = 0.97
-# Sums s + t and ratios t / s of tilts. The better arm, i, often has more pulls: most weight is of ratios of 1 to 2.2.
-TILTS = (0.001, 0.003, 0.01, 0.025, 0.06, 0.12, 0.22, 0.4, 0.75, 1.5, 3.0)
+# The better arm, i, often has more pulls: of the ratios t / s most weight is of those from 1 to 2.2.
 USUAL, SPREAD, EVEN = (0.135, 0.25), (1.0, 1.1), 0.1  # Gaussian, Bernoulli; the part of the weight that is even
 STEP, LOWEST, RATIOS = 2.2, -4, 12
 CENTRE, FALL, ABOVE = 0.2, 0.4, 0.12  # the part of the weight that is even above 1
