@@ -348,7 +348,12 @@ class CertifiedAlgorithm(Algorithm):
             return self._elimination.kernels_needed()
         sides, looks = self.sides, self._decider.kernels_needed if self.may_stop else ()
         routines = ((routine_of, name, sides.kind, sides.distribution) for name in self._called_for)
-        return *super().kernels_needed(), *routines, *looks, *(self._alone.kernels_needed if sides.kind == LOCAL else ())
+        return (
+            *super().kernels_needed(),
+            *routines,
+            *looks,
+            *(self._alone.kernels_needed if sides.kind == LOCAL else ()),
+        )
 
     def form_beside(self) -> dict[str, Any]:
         return {"desk": np.zeros((), DESK), "shares": np.zeros(1)}

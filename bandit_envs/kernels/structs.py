@@ -14,7 +14,7 @@ import pickle
 import sys
 import threading
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import cloudpickle
@@ -39,7 +39,6 @@ class Kernel:
     Args:
         function: what is compiled. one: the function of an algorithm that it was made of, or itself.
         kinds: of each argument its name and annotation. make: makes the kernel of `one`, in another process.
-        apart: whether structs that the cache on disk cannot name are handed over field by field, as `assemble` has it.
         nogil: whether other threads may run meanwhile. arrays: whether it makes arrays.
     """
 
@@ -49,7 +48,6 @@ class Kernel:
         one: Callable[..., Any],
         kinds: Sequence[tuple[str, Any]],
         make: Callable[..., Any],
-        apart: bool = False,
         nogil: bool = False,
         arrays: bool = False,
     ) -> None:
@@ -57,7 +55,6 @@ class Kernel:
         self.compiled: Any = (jit if arrays else lean)(function, nogil)
         self.function, self.arguments, self._make = one, [name for name, _ in kinds], make
         self.kinds = [kind for _, kind in kinds]
-        self._apart = apart and any(map(_is_apart, self.kinds))
         self._entries: dict[tuple[Any, ...], Callable[..., Any]] = {}
         self._call = self._slow_call
         # As a call; but `out`, and structs that are `certain`, which the caller has made, are not looked at.
@@ -90,22 +87,18 @@ class Kernel:
 
     def _found(self, given: tuple[Any, ...], forms: tuple[Any, ...]) -> Callable[..., Any]:
         """The machine code for arguments of types that are new: compiled, or read from the disk."""
-        handed = self._handed(given, True)
+        handed = self._cast(given)
         with self._lock:
             if len(self._entries) >= ENTRIES:
                 self._entries = {}
             found = machine_code(self.compiled, handed)
-            entry = (lambda *whole: found(*self._handed(whole, PLAIN))) if self._apart or PLAIN else found
+            entry = (lambda *whole: found(*self._cast(whole))) if PLAIN else found
             self._entries[forms] = entry
         return entry
 
-    def _handed(self, given: tuple[Any, ...], cast: bool) -> tuple[Any, ...]:
-        """The arguments, cast or not, with the fields of structs that the cache on disk cannot name in their places."""
-        if cast:
-            given = tuple(map(annotated, self.arguments, self.kinds, given))
-        if not self._apart:
-            return given
-        return tuple(x for kind, one in zip(self.kinds, given, strict=True) for x in _taken_apart(kind, one))
+    def _cast(self, given: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The arguments, cast as their annotations say."""
+        return tuple(map(annotated, self.arguments, self.kinds, given))
 
     def __reduce__(self) -> Any:
         found = getattr(sys.modules.get(self.function.__module__), self.function.__qualname__, None)
@@ -214,25 +207,6 @@ def _kinds_of(struct: Any) -> dict[str, Any] | None:
     return {field: hints.get(field) for field in struct._fields}
 
 
-@functools.cache
-def _is_apart(kind: Any) -> bool:
-    """Whether the cache on disk cannot name a struct's class, or that of one within it."""
-    fields = _kinds_of(kind)
-    if fields is None:
-        return False
-    named = kind.__module__ != "__main__" and "<locals>" not in kind.__qualname__
-    return not named or any(map(_is_apart, fields.values()))
-
-
-def _taken_apart(kind: Any, one: Any) -> Iterator[Any]:
-    """An argument, or the fields of a struct that is handed over field by field."""
-    if _is_apart(kind):
-        for inner, field in zip((_kinds_of(kind) or {}).values(), one, strict=True):
-            yield from _taken_apart(inner, field)
-    else:
-        yield one
-
-
 def annotated(name: str, kind: Any, one: Any) -> Any:
     """An argument as its annotation says."""
     fields = _kinds_of(kind)
@@ -273,26 +247,11 @@ def assemble(
 ) -> Callable[..., None]:
     """The source of a kernel around a function, which the body calls `one`, as a function that can be compiled.
 
-    Of {argument, by `places_of`: its annotation}. Structs whose classes the cache on disk cannot name, those of a
-    script and of functions, are handed over field by field, and put together inside. The body, indented lines, may name
-    what is `beside`.
+    `arguments`: by `places_of`. The body, indented lines, may name what is `beside`.
     """
-    order, built, kinds = list[str](), "", dict[Any, str]()
-
-    def put(name: str, kind: Any) -> str:
-        if not _is_apart(kind):
-            order.append(name)
-            return name
-        called = kinds.setdefault(kind, f"Struct{len(kinds)}")
-        inner = (put(f"{name}_{field}", one) for field, one in (_kinds_of(kind) or {}).items())
-        return f"{called}({', '.join(inner)})"
-
-    for argument, kind in arguments.items():
-        if (text := put(argument, kind)) != argument:
-            built += f"    {argument} = {text}\n"
-    place = {called: kind for kind, called in kinds.items()} | beside | {"one": view(function), "uint64": np.uint64}
+    place: dict[str, Any] = {**beside, "one": view(function), "uint64": np.uint64}
     place["__name__"] = function.__module__ or "__main__"
-    text = f"def kernel({', '.join(order)}):\n{built}{body}"
+    text = f"def kernel({', '.join(arguments)}):\n{body}"
     exec(compile(text, function.__code__.co_filename, "exec"), place)
     made: Callable[..., None] = place["kernel"]
     made.__qualname__ = f"{function.__qualname__}.{name}-{_digest(function)}"
@@ -343,4 +302,4 @@ def episode_kernel(function: Callable[..., Any]) -> Any:
 """
     arguments = {places[name]: kind for name, kind in given.items()} | {"out": None}
     made = assemble(function, "batch", arguments, body)
-    return Kernel(made, function, [*given.items(), ("out", None)], episode_kernel, apart=True)
+    return Kernel(made, function, [*given.items(), ("out", None)], episode_kernel)

@@ -215,4 +215,4 @@ def player(kernel: Kernel) -> Kernel:
     names = {"LIVE": LIVE, "ENDED": ENDED, "int64": np.int64, "pull": pull, "pull_once": pull_once}
     arguments = {places[name]: kind for name, kind in given.items()} | dict(beside)
     function = assemble(kernel.function, "player", arguments, body, **names)
-    return Kernel(function, kernel.function, [*given.items(), *beside], player, apart=True, nogil=True)
+    return Kernel(function, kernel.function, [*given.items(), *beside], player, nogil=True)
