@@ -217,9 +217,9 @@ def _hand_over(folder: Path | None) -> None:
     with contextlib.ExitStack() as stack:
         stack.callback(_LOCK.release)
         running, slots = [one for one in _helpers if one.poll() is None], list[Any]()
-        for i in range(_most()) if folder is not None and not running else ():
+        for place in [] if folder is None or running else [folder / f"helper-{i}.lock" for i in range(_most())]:
             with contextlib.suppress(OSError):
-                slot = stack.enter_context((folder / f"helper-{i}.lock").open("wb"))
+                slot = stack.enter_context(place.open("wb"))
                 slots += [slot] if _taken(slot) else []
         if not running and not slots:
             return
