@@ -228,6 +228,7 @@ def _hand_over(folder: Path | None) -> None:
         jobs = [one for one in given if _is_missing(one[-1])]
         with contextlib.suppress(OSError, ValueError):  # no process can be started, or it has ended
             if not running and len(jobs) >= WORTH:
+                _end()
                 _helpers[:] = running = [_start(slot) for slot in slots]
             for one in running:
                 one.stdin.write(b"".join(message(*job) for job in jobs))  # type: ignore[union-attr]
@@ -246,6 +247,7 @@ def _start(slot: Any) -> subprocess.Popen[bytes]:
 
 @atexit.register
 def _end() -> None:
+    """End all helpers, and close what led to them."""
     for one in _helpers:
         with contextlib.suppress(OSError):
             one.kill()
