@@ -217,10 +217,9 @@ def _hand_over(folder: Path | None) -> None:
     with contextlib.ExitStack() as stack:
         stack.callback(_LOCK.release)
         running, slots = [one for one in _helpers if one.poll() is None], list[Any]()
-        for i in range(_most()) if folder is not None and not running else ():
+        for place in [] if folder is None or running else [folder / f"helper-{i}.lock" for i in range(_most())]:
             with contextlib.suppress(OSError):
-                assert folder is not None
-                slot = stack.enter_context((folder / f"helper-{i}.lock").open("wb"))
+                slot = stack.enter_context(place.open("wb"))
                 slots += [slot] if _taken(slot) else []
         if not running and not slots:
             return
@@ -229,6 +228,7 @@ def _hand_over(folder: Path | None) -> None:
         jobs = [one for one in given if _is_missing(one[-1])]
         with contextlib.suppress(OSError, ValueError):  # no process can be started, or it has ended
             if not running and len(jobs) >= WORTH:
+                _end()
                 _helpers[:] = running = [_start(slot) for slot in slots]
             for one in running:
                 one.stdin.write(b"".join(message(*job) for job in jobs))  # type: ignore[union-attr]
@@ -247,6 +247,7 @@ def _start(slot: Any) -> subprocess.Popen[bytes]:
 
 @atexit.register
 def _end() -> None:
+    """End all helpers, and close what led to them."""
     for one in _helpers:
         with contextlib.suppress(OSError):
             one.kill()
