@@ -32,7 +32,7 @@ import numpy as np
 
 from ..kernels.compiled import inlined, part
 from .betting import bet_arm, bet_pair, bounded_at
-from .boundaries import BOUNDARY, COMMON, D_AT, MIXTURE, NEEDED, NONE, distribution_of, enough, refresh
+from .boundaries import BOUNDARY, COMMON, D_AT, MIXTURE, NEEDED, NONE, PAIRS_AT, distribution_of, enough, refresh
 from .contrasts import pair_evidence
 from .distributions import BOUNDED, Arm, Move, arm_cost, divergence, pair_cost
 from .values import arm_value
@@ -321,8 +321,8 @@ def all_good_nearest(given, inside_alone=False):
             if decides:
                 if most < numbers[NEEDED + 1]:
                     value, j, _ = by_all(numbers, pulls, mean, variance, scratch, i, best, math.inf)
-                    if value < numbers[NEEDED + 2]:
-                        decided(out, pulls, True, i, j)
+                    if value < numbers[NEEDED + 2]:  # one better arm takes fewer pulls than all
+                        decided(out, pulls, True, i, best if numbers[PAIRS_AT] != 0.0 else j)
                         return
             elif numbers[BOUNDARY] == MIXTURE and i != best:
                 value, j, as_pair = by_all(numbers, pulls, mean, variance, scratch, i, best, most + more)

@@ -162,7 +162,7 @@ class Game:
                     continue
                 for j in ((best + n) % K for n in range(K)):
                     if j != i and is_open(j, i, -self.epsilon, each) and (j == best or is_open(best, j, 0.0, each)):
-                        return i, j
+                        return i, best
         return None
 
     def racing(self, arms: Seen) -> set[int]:
