@@ -346,14 +346,10 @@ class CertifiedAlgorithm(Algorithm):
     def kernels_needed(self) -> tuple[Any, ...]:
         if self.task.items:
             return self._elimination.kernels_needed()
-        sides, looks = self.sides, self._decider.kernels_needed if self.may_stop else ()
+        sides = self.sides
         routines = ((routine_of, name, sides.kind, sides.distribution) for name in self._called_for)
-        return (
-            *super().kernels_needed(),
-            *routines,
-            *looks,
-            *(self._alone.kernels_needed if sides.kind == LOCAL else ()),
-        )
+        certifiers = [self._decider] * self.may_stop + [self._alone] * (sides.kind == LOCAL)
+        return *super().kernels_needed(), *routines, *(job for one in certifiers for job in one.kernels_needed[:1])
 
     def form_beside(self) -> dict[str, Any]:
         return {"desk": np.zeros((), DESK), "shares": np.zeros(1)}

@@ -392,7 +392,7 @@ class Algorithm(Agent, metaclass=_Declared):
 
     def kernels_needed(self) -> tuple[Any, ...]:
         _, kinds = self._some_rows(self._blank_states[0], self.form_beside())
-        return choose, play, (rules_of, type(self), *kinds)
+        return play, (rules_of, type(self), *kinds)
 
     def form_beside(self) -> dict[str, Any]:
         """Values of the forms of those of `beside`, without what these cost."""

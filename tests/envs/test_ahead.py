@@ -255,9 +255,9 @@ def test_no_helper_where_the_cache_has_most_kernels(place: Path, monkeypatch: py
 
 # --- what is expected -------------------------------------------------------------------------------------------------
 
-# What is compiled in little time, or before a helper is ready, and the players that algorithms have of their own.
+# What is compiled in little time, or before a helper is ready.
 LEFT = re.compile(
-    r"_scalars|_begin$|_fill_uniforms$|_tabulate$|_any_ends$|_add_rows$|all_values$|index\.routine|player"
+    r"_scalars|_begin$|_fill_uniforms$|_tabulate$|_any_ends$|_add_rows$|all_values$|index\.routine|top_k_alternatives"
 )
 ASKED = """
 import os, sys, base64
@@ -290,7 +290,9 @@ ahead.help_out()
 """
 
 
-@pytest.mark.parametrize(("agent", "problem"), [("lsa", "Threshold"), ("lucb", "BestArm")])
+@pytest.mark.parametrize(
+    ("agent", "problem"), [("lsa", "Threshold"), ("lucb", "BestArm"), ("evidence", "BestArm"), ("top-two", "TopK")]
+)
 def test_helpers_are_asked_for_what_first_use_compiles(agent: str, problem: str) -> None:
     """Of these types, for nothing else, and for all but a few. A helper runs, on the cache that all tests have."""
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
