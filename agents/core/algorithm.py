@@ -125,7 +125,11 @@ class Form:
         """The routine of the rules, for such fields of `ep` and `own`."""
         if kinds not in self._routines:
             one = decide_by(self.rules, self.kind.prepare)
-            self._routines[kinds] = routine(one, *map(address_of, kinds), "int64", "int64", "int64", arrays=False)
+            try:
+                self._routines[kinds] = routine(one, *map(address_of, kinds), "int64", "int64", "int64", arrays=False)
+            except KeyError as error:  # what Numba says of a field that a record has not
+                text = f"{self.kind.__name__} has no number ep.now.{error.args[0]}: declare it by per_episode"
+                raise ValueError(text) from None
         return self._routines[kinds]
 
     def __reduce__(self) -> Any:

@@ -193,6 +193,10 @@ def makes_arrays(ep, own):
     pull(ep, np.argmax(np.zeros(3)))
 
 
+def counts(ep, own):
+    ep.now.pulled += 1
+
+
 def in_vain(ep, own):
     if count_pulls(ep) == 5:
         raise ValueError("the sixth arm")
@@ -203,6 +207,7 @@ def in_vain(ep, own):
     ("kind", "said"),
     [
         (algorithm(in_vain), "the sixth arm"),
+        (algorithm(counts), r"Odd has no number ep\.now\.pulled: declare it by per_episode"),
         (Wrong, r"planned 1 pulls of arm 3: arms are 0 \.\. 2"),
         (type(Algorithm)("Below", (Wrong,), {"how": BELOW}), r"planned 1 pulls of arm -1: arms are 0 \.\. 2"),
         (type(Algorithm)("Never", (Wrong,), {"how": NEVER}), r"planned 0 pulls of arm 0: .* once or more often"),
