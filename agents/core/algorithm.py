@@ -46,7 +46,7 @@ from bandit_envs.simulation import MOST_TIMES, Playing, Quiet
 
 from .agent import INT, Agent, Bools, Ints, Observation, unfit
 from .closed import ClosedState
-from .declared import REQUIRED, RULES, Field, rules_in
+from .declared import REQUIRED, RULES, Field, rules_in, share_of
 from .plans import (
     LEAST_ARMS,
     NO_PULL,
@@ -159,15 +159,6 @@ class AlgorithmState(ClosedState):
         if name in own:
             return own[name]
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-
-def share_of(one: Any, first: Any, second: Any, e: int) -> Any:
-    """What episode e has of a part of a batch, whose forms for one episode and for two are known."""
-    if not isinstance(one, np.ndarray):
-        return type(one)(*(share_of(*each, e) for each in zip(one, first, second, strict=True)))
-    if first.shape == second.shape:
-        return one
-    return one[e] if len(first) == 1 and one.ndim > 1 else one[e * len(first) : (e + 1) * len(first)]
 
 
 def misfits(one: Any, first: Any, second: Any, E: int, name: str = "it") -> Iterator[str]:

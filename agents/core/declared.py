@@ -7,6 +7,8 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
+
 REQUIRED = inspect.Parameter.empty
 RULES = ("begin", "observe", "stops", "sample")
 
@@ -51,6 +53,15 @@ def parts_of(make: Callable[[int, int], Any]) -> Any:
     Of an array whose first axis grows with E, each episode has its share; the others are the same for all.
     """
     return Field("part", make)
+
+
+def share_of(one: Any, first: Any, second: Any, e: int) -> Any:
+    """What episode e has of a part of a batch, whose forms for one episode and for two are known."""
+    if not isinstance(one, np.ndarray):
+        return type(one)(*(share_of(*each, e) for each in zip(one, first, second, strict=True)))
+    if first.shape == second.shape:
+        return one
+    return one[e] if len(first) == 1 and one.ndim > 1 else one[e * len(first) : (e + 1) * len(first)]
 
 
 def rules_in(space: Mapping[str, Any], name: str) -> dict[str, Any]:
