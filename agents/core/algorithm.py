@@ -329,7 +329,7 @@ class Algorithm(Agent, metaclass=_Declared):
             if wrong := next(misfits(whole, *self._blank_states, len(whole.now)), ""):  # kernels read it unchecked
                 raise ValueError(f"state must be one that predict of {self.name} has returned, and {wrong}")
             beside, kept = self.beside(whole)
-            state.bound = settings, self._batch(whole, beside), (beside, kept)
+            state.bound = settings, self._batch(whole, beside), (beside, kept, *whole.parts, dict(whole.own))
         return state.bound[1]  # type: ignore[no-any-return]
 
     def _some_rows(

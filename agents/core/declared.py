@@ -61,6 +61,11 @@ def share_of(one: Any, first: Any, second: Any, e: int) -> Any:
         return type(one)(*(share_of(*each, e) for each in zip(one, first, second, strict=True)))
     if first.shape == second.shape:
         return one
+    if second.shape != (2 * len(first), *first.shape[1:]):
+        shapes = f"{first.shape} for one episode, {second.shape} for two"
+        raise TypeError(
+            f"an array of parts_of grows along its first axis with the episodes, or not at all, got {shapes}"
+        )
     return one[e] if len(first) == 1 and one.ndim > 1 else one[e * len(first) : (e + 1) * len(first)]
 
 
