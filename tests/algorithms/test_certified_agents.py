@@ -48,15 +48,30 @@ def test_how_often_an_arm_is_pulled_in_a_row_by_hand() -> None:
 
 def test_evidence_by_hand() -> None:
     agent = agents.make("evidence", task(actions="arm"))
-    # Pairs (0, 1) and (0, 2): gaps 1 and .5 at equal pulls, so that arm 2 is cheaper; of the pair, both as often
-    # pulled, the lower arm.
+    # Pairs (0, 1) and (0, 2): costs 25 / 2 and 25 / 8, so that the second alone is below ln(2 / .1) + 1.5 = 4.5: open.
+    # Of its arms, both as often pulled, the lower one; then the one with fewer pulls.
     assert agent.predict(seen([50, 50, 50], [1.0, 0.0, 0.5], 1.0))[0] == 0
     assert agent.predict(seen([51, 50, 50], [1.0, 0.0, 0.5], 1.0))[0] == 2
     assert agent.predict(seen([100, 5, 100], [1.0, 0.0, 0.5], 1.0))[0] == 1  # 5 < sqrt(205) - 3/2
     # Arm 1: gap 10 and 10^4 pulls each: 5000 * 100 / 2 is far above ln(2 / .1) + ln(1 + 10^4 / 300) + ln(1 / .3).
     assert agent.predict(seen([10**4] * 3, [10.0, 0.0, 0.0], 1.0))[0] == 3
+    # All are open. The leader is pulled though others have fewer pulls, as 39^2 is less than 29^2 + 28^2 = 1,625.
+    assert agent.predict(seen([39, 29, 28], [0.3, 0.0, 0.0], 1.0))[0] == 0
+    assert agent.predict(seen([41, 29, 28], [0.3, 0.0, 0.0], 1.0))[0] == 2  # 41^2 = 1,681
     with_budget = agents.make("evidence", task(actions="arm", delta=None, budget=10**6))
     assert with_budget.predict(seen([10**4] * 3, [10.0, 0.0, 0.0], 1.0, remaining=10**5))[0] < 3
+
+
+def test_arms_race_where_contrasts_certify_pairs() -> None:
+    """Elsewhere the share has no effect, and whoever names it reads why."""
+    for name in ("evidence", "top-two(race=0.75)", "track-and-stop(race=0.75)"):
+        assert agents.make(name, task()).race == 0.75
+        with pytest.warns(UserWarning, match="race=0.5 has no effect, which is of pairs"):
+            alone = agents.make(name.partition("(")[0] + "(race=0.5)", task("Threshold", parameters={"threshold": 0.1}))
+        assert alone.race == 0
+    assert agents.make("top-two", task()).race == agents.make("evidence(boundary='product')", task()).race == 0
+    with pytest.raises(ValueError, match="race"):
+        agents.make("evidence(race=1.5)", task())
 
 
 def test_an_arm_that_rounding_alone_leaves_out_has_an_alternative() -> None:
