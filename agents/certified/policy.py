@@ -179,6 +179,12 @@ class CertifiedAlgorithm(Algorithm):
         None  # of the numbers by which arms are chosen; None: that of the certificate
     )
 
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if cls._brought and "stops" in cls.rules:
+            text = f"stops of {cls.__name__} would take the place of the certificate"
+            raise TypeError(f"{text}: leave it out, or derive from Algorithm")
+
     def stops(ep, own):
         """The stopping rule."""
         return is_certified(ep)

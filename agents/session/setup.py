@@ -405,6 +405,14 @@ class Setup:
         compared = not PROBLEMS.find(self.task.problem).local and self.task.make_problem().control_arm is None
         return self.task.pairs if compared and not self.task.items and self.task.distribution != BLOCKS else None
 
+    @property
+    def statistic(self) -> str | None:
+        """What is said of `pairs`: None too where the agent names a boundary, or samples are certified by bets."""
+        given = self.parameters or {}
+        distribution = given.get("distribution") or self.task.certified_distribution()
+        by_contrasts = given.get("boundary", "mixture") == "mixture" and distribution in ("gaussian", "bernoulli")
+        return self.pairs if by_contrasts or self.pairs is None else given.get("boundary")
+
     @functools.cached_property
     def own_task(self) -> Task:
         """The task in the user's own sign."""

@@ -68,7 +68,7 @@ def history_table(state: State, events: Sequence[Event]) -> DataFrame:
         asked = [one.number if one.kind == ASKED else one.about if one.kind in RESULTS else None for one in events]
         columns["code"] = [None if number is None else code_of(number, state.setup.public_seed) for number in asked]
     table: DataFrame = pd.DataFrame(columns)
-    table.attrs["pairs"] = state.setup.pairs
+    table.attrs["pairs"] = state.setup.statistic
     return table
 
 
