@@ -8,9 +8,8 @@ tilts       `NEAR` of the sums s + t and of the ratios t / s, those about the li
             supermartingale, whatever is claimed of it (docs/certificates-theory.md counts on that)
 mixture     `CONTRAST` of the weight is the contrast's, the rest that of the product of the arms' own mixtures, as in
             `values`: it is sharper where few samples are far apart, and a quick bound from below
-bounds      no mixture exceeds the likelihood ratio of the nearest means, `pair_cost`: most looks end there
-
-The sum is convex in c, so that tangents bound it from below, and the search may end at any time.
+bounds      no mixture exceeds the likelihood ratio of the nearest means, `pair_cost`: most looks end there. The sum is
+            convex in c, so that tangents bound it from below, and the search may end at any time
 """
 
 from __future__ import annotations
@@ -31,8 +30,7 @@ CONTRAST = 0.97
 USUAL, SPREAD, EVEN = (0.135, 0.25), (1.0, 1.1), 0.1  # Gaussian, Bernoulli; the part of the weight that is even
 STEP, LOWEST, RATIOS = 2.2, -4, 12
 CENTRE, FALL, ABOVE = 0.2, 0.4, 0.12  # the part of the weight that is even above 1
-NEAR = 4  # tilts, and ratios, that are taken
-STEPS, CLOSE, LOST = 60, 1e-4, 40.0  # of the search: evaluations; nats; a term e^-40 of the largest is rounding
+NEAR, STEPS, CLOSE, LOST = 4, 60, 1e-4, 40.0  # tilts, and ratios; of the search: evaluations; nats; a term that is lost
 
 
 def _terms() -> Any:
@@ -100,7 +98,7 @@ def some_terms(is_bernoulli, tilt, ratio, i, j, a, b, c):
 
 @part
 def contrast(is_bernoulli, i, j, a, b, needed, plenty):
-    """C, from below; 0 where the means are so.
+    """C, from below; -inf where the means are so.
 
     Args:
         i, j: (pulls, mean) of the two arms, pulls > 0; of (sub-)Gaussian ones in units of sigma.
@@ -109,7 +107,7 @@ def contrast(is_bernoulli, i, j, a, b, needed, plenty):
     """
     N, x, M, y = i[0], i[1], j[0], j[1]
     if not x > a * y + b:
-        return 0.0
+        return -math.inf
     c, var, bottom, top = (N * a * (x - b) + M * y) / (N * a * a + M), 1.0, -math.inf, math.inf
     if is_bernoulli:
         bottom, top = max(0.0, -b / a), min(1.0, (1.0 - b) / a)
@@ -117,7 +115,7 @@ def contrast(is_bernoulli, i, j, a, b, needed, plenty):
             return math.inf  # no means are there
         bottom, top = bottom + END, top - END
         if bottom >= top:
-            return 0.0
+            return -math.inf
         c = min(max(c, bottom), top)
         var = max(c * (1.0 - c), END)
     tilt, ratio = likeliest(is_bernoulli, i, j, a, a * c + b, c)
