@@ -56,8 +56,8 @@ _ADVICE = {
     r"Untyped global name '\w+': Cannot determine Numba type of <class 'function'": "a helper is to be marked @part",
     r"Unknown attribute 'desk' of type record of \[\('e',": "this is of algorithms that certify: CertifiedAlgorithm",
     r"Unknown attribute '\w+' of type record of \[\('e',": "an episode has pulls, mean, now, and what `reads` names",
-    r"(Unknown attribute '\w+' of type |Cannot resolve setattr: \()record": "a field is to be declared: own has settings and "
-    "arrays, ep.now numbers",
+    r"(attribute '\w+' of type |resolve setattr: \()record": "a field is to be declared: own has settings and arrays, "
+    "ep.now numbers",
 }
 
 

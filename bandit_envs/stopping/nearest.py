@@ -104,12 +104,14 @@ def moved_to(numbers, mean, scratch, i, mu):
 def paired(numbers, mean, scratch, i, j, move, needed, plenty=math.inf):
     """The value of arm i, which is lowered, and arm j, which is raised: `pair_evidence`, or `bet_pair`, see there.
 
-    It is enough to know that it does not reach `needed`, or that it does reach `plenty`.
+    It is enough to know that it does not reach `needed`, or that it does reach `plenty`. Means and scales beyond what
+    can be squared are no evidence: -inf.
     """
     if distribution_of(numbers) == BOUNDED and numbers[BOUNDARY] != NONE:
         lower, raised = bounded_at(numbers, mean, scratch, i), bounded_at(numbers, mean, scratch, j)
         return bet_pair(numbers, lower, raised, move.a, move.b, move.floor, needed, scratch[5 * len(mean) :])
-    return pair_evidence(numbers, arm_at(mean, scratch, i), arm_at(mean, scratch, j), move, needed, plenty)
+    value = pair_evidence(numbers, arm_at(mean, scratch, i), arm_at(mean, scratch, j), move, needed, plenty)
+    return value if value == value else -math.inf
 
 
 @part
