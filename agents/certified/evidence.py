@@ -69,9 +69,8 @@ class Evidence(CertifiedAlgorithm):
 
     Args:
         force: the forced exploration is so many times sqrt(t) - K/2, >= 0. hold: an arm is pulled so many times
-            sqrt(N) / 2 times in a row, >= 0. 0 saves pulls where no instance is hard, and costs many where one is: see
-            docs/learned-results.md. race: the share of pulls that race, in [0, 1], see R6. All others: see
-            `CertifiedAlgorithm`.
+            sqrt(N) / 2 times in a row, >= 0. What 0 saves: see docs/learned-results.md. race: the share of pulls that
+            race, in [0, 1], see R6. All others: see `CertifiedAlgorithm`.
     """
 
     name, source = "evidence", "this package, after Garivier & Kaufmann, COLT 2016"
