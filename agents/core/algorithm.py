@@ -46,7 +46,7 @@ from bandit_envs.simulation import MOST_TIMES, Playing, Quiet
 
 from .agent import INT, Agent, Bools, Ints, Observation, unfit
 from .closed import ClosedState
-from .declared import REQUIRED, RULES, Field, rules_in, share_of
+from .declared import REQUIRED, RULES, Field, as_own, rules_in, share_of
 from .plans import (
     LEAST_ARMS,
     NO_PULL,
@@ -104,6 +104,8 @@ class Form:
         # The plan comes last: records that begin alike are taken for one another by Numba.
         self.now = np.dtype([*((name, np.dtype(one)) for name, one in numbers), *PLAN.descr], align=True)
         self.own = [(name, one) for name, one in self.fields.items() if one.role != "per_episode"]  # what `own` has
+        if odd := set(kind.reads) - SEEN.keys():
+            raise TypeError(f"reads of {kind.__name__} must be of {', '.join(SEEN)}, got {', '.join(sorted(odd))}")
         reads = {"pulls", "mean", *kind.reads}
         self.reads = [one for one in SEEN if one in reads]
         self.shown = [  # the place in `Shown`, the name in an observation, and the type
@@ -291,8 +293,8 @@ class Algorithm(Agent, metaclass=_Declared):
                 if value is one:
                     raise TypeError(f"{type(self).__name__} must set the attribute {name!r}, which it declares")
                 struct = hasattr(one.kind, "_fields")
-                cast = annotated(name, one.kind, value) if struct else _CASTS.get(one.kind, as_array)(name, value)
-                found[name] = cast
+                cast = _CASTS.get(one.kind, as_array)
+                found[name] = as_own(annotated(name, one.kind, value)) if struct else cast(name, value)
         return found
 
     def initial_state(self, observation: Observation) -> Any:
@@ -349,7 +351,7 @@ class Algorithm(Agent, metaclass=_Declared):
         rows, kinds = self._some_rows(some, beside)
         ep, own = map(address_of, kinds)
         plan, begin = some.now["size"].ctypes.data, ep.first[-1]
-        words = [np.array([*ep.words(one.values()), *own.words(two.values()), plan]) for one, two in rows]
+        words = [np.array([*ep.words(one.values()), *own.words(two.values()), plan], INT) for one, two in rows]
         words[-1][-1] += (len(words) - 1) * some.now.itemsize
         table = words[0] + np.arange(E)[:, None] * (words[-1] - words[0])  # addresses are evenly spaced
         if first := self.form.now.fields["size"][1]:  # type: ignore[index]
@@ -386,6 +388,8 @@ class Algorithm(Agent, metaclass=_Declared):
         return one, two
 
     def kernels_needed(self) -> tuple[Any, ...]:
+        if self._brought:  # whose modules no other process is to import
+            return (play,)
         _, kinds = self._some_rows(self._blank_states[0], self.form_beside())
         return play, (rules_of, type(self), *kinds)
 
@@ -421,14 +425,15 @@ class Algorithm(Agent, metaclass=_Declared):
         E = len(state.now)
         out, most = np.empty((2, E), INT), MOST_TIMES if self.bulk and self.task.actions != "arm" else 1
         batch = state.bound[1] if state.bound is not None and state.bound[0] is self.settings else self.batch(state)
+        shown = self.shown(observation, E)
         if self._brought or CHECKS_BOUNDS:
             with errors_of_rules() as errors:
-                kernel(batch, self.shown(observation, E), most, out, *playing)
+                kernel(batch, shown, most, out, *playing)
             if errors:
                 raise errors[0]
             self._refuse_plans(state)
         else:
-            kernel(batch, self.shown(observation, E), most, out, *playing)
+            kernel(batch, shown, most, out, *playing)
         return (out[0], out[1]) if self.bulk else out[0]
 
     def _refuse_plans(self, state: Any) -> None:

@@ -69,6 +69,13 @@ def share_of(one: Any, first: Any, second: Any, e: int) -> Any:
     return one[e] if len(first) == 1 and one.ndim > 1 else one[e * len(first) : (e + 1) * len(first)]
 
 
+def as_own(one: Any) -> Any:
+    """The same struct with arrays of its own."""
+    if isinstance(one, np.ndarray):
+        return np.array(one, order="C")
+    return type(one)(*map(as_own, one)) if isinstance(one, tuple) else one
+
+
 def rules_in(space: Mapping[str, Any], name: str) -> dict[str, Any]:
     """The functions in the namespace of a class that compiled code calls."""
     plain = ((one, getattr(value, "py_func", value)) for one, value in space.items())

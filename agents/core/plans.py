@@ -295,23 +295,27 @@ class _Heard(threading.local):
     errors: list[Any] | None = None
 
 
-_HEARD, _BEFORE = _Heard(), [sys.unraisablehook]
+_HEARD, _LOCK, _BEFORE = _Heard(), threading.Lock(), list[Any]()  # the hook before, once for each that listens
 
 
 def _hear(unraisable: Any) -> None:
-    if _HEARD.errors is None:
-        _BEFORE[0](unraisable)
-    else:
+    if _HEARD.errors is not None and str(unraisable.object).startswith("<numba."):
         _HEARD.errors.append(unraisable.exc_value)
+    else:
+        _BEFORE[0](unraisable)
 
 
 @contextlib.contextmanager
 def errors_of_rules() -> Iterator[list[Any]]:
     """Meanwhile errors of routines are kept, which Python can only report: they have no caller in Python."""
-    if sys.unraisablehook is not _hear:
-        _BEFORE[0], sys.unraisablehook = sys.unraisablehook, _hear
+    with _LOCK:
+        _BEFORE.append(_BEFORE[0] if _BEFORE else sys.unraisablehook)
+        sys.unraisablehook = _hear
     _HEARD.errors = found = list[Any]()
     try:
         yield found
     finally:
         _HEARD.errors = None
+        with _LOCK:
+            before = _BEFORE.pop()
+            sys.unraisablehook = _hear if _BEFORE else before

@@ -77,6 +77,8 @@ def kind_of(value: Any, name: str = "it") -> Any:
         return ArrayKind(value.dtype, value.ndim)
     for kind, scalars in ((bool, (bool, np.bool_)), (int, (int, np.integer)), (float, (float, np.floating))):
         if isinstance(value, scalars):
+            if kind is int and not -(2**63) <= value < 2**63:
+                raise OverflowError(f"{name} must be an integer of 64 bits, got {value}")
             return kind
     raise TypeError(f"{name} must be a number, a writable array of numbers in C order, or a struct, got {value!r:.200}")
 

@@ -90,7 +90,7 @@ def expect(when: str, *jobs: Any) -> None:
 def look_up(path: Path | None) -> None:
     """Leave a kernel that is only looked up; it is missing where it has no file, and no process compiles it."""
     if _here.looks:
-        raise Left(path is not None and not path.exists() and not _lock_of(path).exists())
+        raise Left(path is not None and not path.exists() and not _is_held(_lock_of(path)))
 
 
 @contextlib.contextmanager
@@ -121,6 +121,15 @@ def alone(file: File) -> Iterator[None]:
                 if mine:
                     _lock_of(path).unlink(missing_ok=True)
                     fcntl.flock(lock, fcntl.LOCK_UN)  # which processes that were forked meanwhile have too
+
+
+def _is_held(lock: Path) -> bool:
+    """Whether a process holds a lock; one that has died holds none."""
+    try:
+        with lock.open("rb") as file:
+            return not _taken(file)
+    except OSError:
+        return False
 
 
 def _lock_of(path: Path) -> Path:
@@ -226,7 +235,7 @@ def _hand_over(folder: Path | None) -> None:
         given = list(_expected)
         del _expected[: len(given)]
         jobs = [one for one in given if _is_missing(one[-1])]
-        with contextlib.suppress(OSError, ValueError):  # no process can be started, or it has ended
+        with contextlib.suppress(Exception):  # no process can be started, or it has ended
             if not running and len(jobs) >= WORTH:
                 _end()
                 _helpers[:] = running = [_start(slot) for slot in slots]
@@ -238,7 +247,7 @@ def _hand_over(folder: Path | None) -> None:
 def _start(slot: Any) -> subprocess.Popen[bytes]:
     """A helper, which holds this lock as long as it runs."""
     variables = {**os.environ, VARIABLE: "0", "PYTHONSAFEPATH": "1"}
-    variables["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+    variables["PYTHONPATH"] = os.pathsep.join(os.fspath(one) for one in sys.path if one)
     variables |= {"NUMBA_CACHE_DIR": NUMBA.config.CACHE_DIR} if NUMBA.config.CACHE_DIR else {}
     quiet, pipe, command = subprocess.DEVNULL, subprocess.PIPE, [sys.executable, *COMMAND]
     how: dict[str, Any] = {"pass_fds": [slot.fileno()], "start_new_session": True}

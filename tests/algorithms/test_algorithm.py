@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import pickle
+import sys
 from collections.abc import Callable
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
@@ -13,7 +15,8 @@ import pytest
 
 import agents
 from agents import Algorithm, per_arm, per_episode, pull, setting
-from agents.core import arm_at, count_pulls, planned, scratch
+from agents.core import arm_at, count_pulls, parts_of, planned, scratch
+from agents.core.plans import errors_of_rules
 from bandit_envs.kernels import part
 
 BEST = "bandit_envs/BestArm-v0"
@@ -321,3 +324,58 @@ def test_arms_that_had_their_pulls_are_left_out_of_the_first_pass() -> None:
     observation, *_ = envs.step(action)
     assert agent.plan_over(state).tolist() == [False]
     assert agent.plan_over(state, observation["pulls"]).tolist() == [True]
+
+
+def test_arrays_that_are_put_into_an_open_state_are_read_or_kept_but_never_freed() -> None:
+    """Compiled code goes by addresses: what was there when they were taken stays as long as they are used."""
+    envs = environment()
+    agent = agents.make(Records, envs)
+    _, state, observation = played(agent, envs, 8)
+    before = state.own["counted"]
+    state.own["counted"] = before.copy()
+    assert any(one is before for one in state.bound[2][-1].values())
+    arms, *_ = played(agent, envs, 8, state, observation)
+    assert (before > 0).any() and len(arms) == 8  # noqa: PT018
+
+
+def test_errors_of_others_go_where_they_went(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hook is that of before in the end, and other errors that Python cannot raise are not those of a rule."""
+    said = list[Any]()
+    monkeypatch.setattr(sys, "unraisablehook", said.append)
+    before = sys.unraisablehook
+    with errors_of_rules() as found, errors_of_rules():
+        sys.unraisablehook(SimpleNamespace(object="__del__ of somebody", exc_value=ValueError()))  # type: ignore[arg-type]
+    assert len(said) == 1
+    assert found == []
+    assert sys.unraisablehook is before
+
+
+def test_settings_that_no_record_holds_are_named() -> None:
+    envs = environment()
+    agent = agents.make(Wrong, envs)
+    agent.how = 2**63
+    with pytest.raises((OverflowError, ValueError), match="how must be an integer of 64 bits, got 9223372036854775808"):
+        played(agent, envs, 1)
+    with pytest.raises(TypeError, match="reads of Odd must be of pulls, .*, got hats"):
+        algorithm(fraction, reads=("hats",))
+    with pytest.raises(TypeError, match=r"grows along its first axis with the episodes, or not at all, got \(3, 1\)"):
+        played(agents.make(algorithm(fair, w=parts_of(lambda E, K: np.zeros((K, E)))), envs), envs, 1)
+
+
+class Table(NamedTuple):
+    row: Any
+
+
+def test_arrays_in_a_struct_are_the_agents_own() -> None:
+    """In any order, and whatever may be written to."""
+    row = np.broadcast_to(np.arange(6.0)[::2], (3,))
+    kind = algorithm(by_table, table=setting(Table, Table(row)))
+    assert played(agents.make(kind, environment()), environment(), 4)[0][-1] == [2]
+
+
+def fair(ep, own):
+    pull(ep, 0)
+
+
+def by_table(ep, own):
+    pull(ep, np.int64(own.table.row[1]))
