@@ -113,7 +113,6 @@ class Plan(
     """
 
     file: Positional[Annotated[str | None, arg(metavar="FILE", help_behavior_hint="")]] = None  # type: ignore[assignment]
-    """The store of a session, or a table of results."""
     agents: Sequence[str] | None = None
     low: float | None = None
     """Means are believed to lie between --low and --high."""
