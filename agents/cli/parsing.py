@@ -83,7 +83,7 @@ def parse(argv: Sequence[str] | None = None) -> Command:
         prog="bandit-envs",
         description=DESCRIPTION,
         args=words,
-        config=(tyro.conf.OmitSubcommandPrefixes, tyro.conf.DisallowNone, tyro.conf.HelptextFromCommentsOff),
+        config=(tyro.conf.OmitSubcommandPrefixes, tyro.conf.DisallowNone),
     )
     return command
 
