@@ -77,11 +77,6 @@ def as_given(name: str, value: Any) -> Any:
     return value
 
 
-def as_array(name: str, value: Any) -> Any:
-    """An array of one's own."""
-    return np.array(value, order="C")
-
-
 class Form:
     """What is made of the fields and functions of a class, once for it and the subclasses that declare no others."""
 
@@ -292,9 +287,11 @@ class Algorithm(Agent, metaclass=_Declared):
                 value = getattr(self, name)
                 if value is one:
                     raise TypeError(f"{type(self).__name__} must set the attribute {name!r}, which it declares")
-                struct = hasattr(one.kind, "_fields")
-                cast = _CASTS.get(one.kind, as_array)
-                found[name] = as_own(annotated(name, one.kind, value)) if struct else cast(name, value)
+                if one.kind in _CASTS:
+                    found[name] = _CASTS[one.kind](name, value)
+                else:
+                    struct = hasattr(one.kind, "_fields")
+                    found[name] = as_own(annotated(name, one.kind, value) if struct else np.asarray(value))
         return found
 
     def initial_state(self, observation: Observation) -> Any:
