@@ -26,8 +26,8 @@ from ..core.agent import Bools, Ints, Observation, Problems
 from ..core.algorithm import Algorithm
 from ..core.confidence import delta_of
 from ..core.phases import rows_of
-from ..core.plans import Shown, pull
-from ..core.stopping import certificate_of, forget, moments_of, paired_answer, scratch_for
+from ..core.plans import pull
+from ..core.stopping import certificate_of, forget, paired_answer, scratch_for
 
 PROBLEMS_OF_TABLES = Problems(
     lambda kind: kind.evidence_routine in [one.evidence_routine for one in (Threshold, TopK, AllGood, Feasible)],
@@ -89,9 +89,6 @@ class PairedElimination(Algorithm):
     def beside(self, whole: Any) -> tuple[dict[str, Any], Any]:
         need = math.log(1.0 / self.delta) if self.may_stop else math.inf
         return {"certificate": certificate_of(self.certifier, whole.own["scratch"], self.task.K, need)}, self.certifier
-
-    def shown(self, observation: Observation, episodes: int) -> Shown:
-        return super().shown({**observation, "moments": moments_of(observation)}, episodes)
 
     def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
         return paired_answer(self.certifier, observation, slots)

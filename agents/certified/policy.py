@@ -19,8 +19,8 @@ from ..core.agent import Bools, Floats, Ints, Observation, Problems
 from ..core.algorithm import Algorithm
 from ..core.confidence import certified_scale_of, comparison_of, delta_of
 from ..core.declared import per_episode, setting
-from ..core.plans import Shown, pull
-from ..core.stopping import Certificate, for_many, moments_of, next_look
+from ..core.plans import pull
+from ..core.stopping import Certificate, for_many, next_look
 from .alternatives import ALL_GOOD, CONTROL, LOCAL, MEANS, PULLS, TOP_K, TWINS, Alone, Alternative, Sides
 from .desk import DESK, Table, routine_of
 from .paired_elimination import PairedElimination
@@ -373,9 +373,6 @@ class CertifiedAlgorithm(Algorithm):
         for name, value in (sides._asdict() | given | routines).items():
             desk[name] = value
         return {"desk": desk, "shares": kept["work"]}, (table, self._alone, decider)
-
-    def shown(self, observation: Observation, episodes: int) -> Shown:
-        return super().shown({**observation, "moments": moments_of(observation)}, episodes)
 
 
 type(Algorithm).certifying = CertifiedAlgorithm

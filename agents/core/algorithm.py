@@ -61,6 +61,7 @@ from .plans import (
     play,
 )
 from .statistics import shapes_of
+from .stopping import moments_of
 
 NOT_READ: list[Any] = [np.zeros((0, 1), scalar) for scalar in SEEN.values()]
 struct_of: Any = tuple.__new__  # quicker than to call the class
@@ -308,13 +309,17 @@ class Algorithm(Agent, metaclass=_Declared):
                 state.own[name] = np.zeros(shape, one.kind)
         return state
 
+    @property
+    def _passes(self) -> int:
+        return getattr(self, self.passes) if isinstance(self.passes, str) else self.passes
+
     def plan_over(self, state: AlgorithmState, pulls: Ints | None = None) -> Bools:
         """Whether all pulls of the last plan have been chosen, (E,): the next choice takes in what they have shown.
 
         pulls: (E, K), those included that have no results yet. The first passes over the arms are a plan, too, and
         leave out arms that an episode without its state had pulled before: only `pulls` tells of these.
         """
-        now, passes = state.now, getattr(self, self.passes) if isinstance(self.passes, str) else self.passes
+        now, passes = state.now, self._passes
         passed = now["place"] >= passes * self.task.K - 1 if pulls is None else (pulls >= passes).all(axis=-1)
         return np.where(now["beginning"] != 0, passed, now["place"] >= now["size"])
 
@@ -359,8 +364,7 @@ class Algorithm(Agent, metaclass=_Declared):
             if one.role == "per_arm"
         ]
         places = [ep.first[ep.fields.index(name)] if name in ep.fields else -1 for name in SEEN]
-        passes = getattr(self, self.passes) if isinstance(self.passes, str) else self.passes
-        rules = self.form.rules_for(*kinds).address, begin, passes, self.may_stop, self.must_plan, self.bulk
+        rules = self.form.rules_for(*kinds).address, begin, self._passes, self.may_stop, self.must_plan, self.bulk
         return Batch(table, whole.todo, np.array(places), np.array(blank, INT).reshape(-1, 2), *rules)
 
     def rows_of(
@@ -400,6 +404,8 @@ class Algorithm(Agent, metaclass=_Declared):
 
     def shown(self, observation: Observation, episodes: int) -> Shown:
         """What the episodes have shown, as compiled code takes it."""
+        if "moments" in self.form.reads:
+            observation = {**observation, "moments": moments_of(observation)}
         found = NOT_READ.copy()
         for place, name, scalar in self.form.shown:
             found[place] = np.ascontiguousarray(observation[name], scalar)

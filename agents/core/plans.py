@@ -302,7 +302,7 @@ def _hear(unraisable: Any) -> None:
     if _HEARD.errors is not None and str(unraisable.object).startswith("<numba."):
         _HEARD.errors.append(unraisable.exc_value)
     else:
-        _BEFORE[0](unraisable)
+        (_BEFORE[0] if _BEFORE else sys.__unraisablehook__)(unraisable)  # nobody listens now, but it was kept
 
 
 @contextlib.contextmanager

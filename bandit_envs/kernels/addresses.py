@@ -3,7 +3,7 @@
 A `Record` is of 64-bit words: numbers, the address and shape of each array, and the words of each struct within. Its
 `Address` says what is where. Compiled code reads the fields that it names; for the others nothing is compiled. A record
 does not change while compiled code reads it, so that a field is read once. `by_address` is for the class of a struct,
-each of whose objects has a record; `kind_of` tells the fields of any other struct.
+each of whose objects has a record; `kind_of` names the fields of any other struct.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from numba.extending import (
     unbox,
 )
 
+from .ahead import NUMBERS, scalar_of
 from .floor import PLAIN, Attributes, array_of
 from .kept import NUMBA
 from .routines import carray, pointer, record_pointer
 
 Struct = TypeVar("Struct", bound=type[Any])
 WORD, POINTER = ir.IntType(64), ir.IntType(8).as_pointer()
-NUMBERS: dict[Any, types.Type] = {int: types.int64, float: types.float64, bool: types.boolean}
 
 
 class ArrayKind(NamedTuple):
@@ -48,12 +48,6 @@ class StructKind(NamedTuple):
     """What a struct is: ((name, kind), ..), a kind being `int`, `float`, `bool`, an `ArrayKind` or a `StructKind`."""
 
     fields: tuple[tuple[str, Any], ...]
-
-
-def scalar_of(array: Any) -> Any:
-    """The scalar of an annotation `NDArray[scalar]`, an alias that names a dtype before NumPy 2.5."""
-    last = typing.get_args(array)[-1]
-    return (typing.get_args(last) or (last,))[0]
 
 
 def _declared(hint: Any) -> Any:

@@ -150,6 +150,12 @@ def _taken(lock: Any) -> bool:
 # --- jobs -------------------------------------------------------------------------------------------------------------
 
 
+def scalar_of(array: Any) -> Any:
+    """The scalar of an annotation `NDArray[scalar]`, an alias that names a dtype before NumPy 2.5."""
+    last = typing.get_args(array)[-1]
+    return (typing.get_args(last) or (last,))[0]
+
+
 def type_of(hint: Any, dimensions: int = 1) -> Any:
     """The type of an argument by its annotation: a number, a struct, or an array in C order.
 
@@ -164,9 +170,7 @@ def type_of(hint: Any, dimensions: int = 1) -> Any:
     if hasattr(hint, "_fields"):
         fields = typing.get_type_hints(hint, include_extras=True).values()
         return types.NamedTuple([type_of(one, dimensions) for one in fields], hint)
-    scalar = typing.get_args(hint)[-1]
-    scalar = (typing.get_args(scalar) or (scalar,))[0]
-    return types.Array(NUMBA.from_dtype(np.dtype(scalar)), dimensions, "C")
+    return types.Array(NUMBA.from_dtype(np.dtype(scalar_of(hint))), dimensions, "C")
 
 
 def do(job: Any) -> None:

@@ -87,6 +87,13 @@ def mixture(numbers, i, j, a, b, hoped, c):
     return top + math.log(total), rise / total
 
 
+@inlined
+def crossing(left, right):
+    """Where the tangents at two points (place, value, slope) of a convex function cross, and how high."""
+    c = (right[1] - left[1] + left[2] * left[0] - right[2] * right[0]) / (left[2] - right[2])
+    return c, left[1] + left[2] * (c - left[0])
+
+
 @part
 def lift_value(numbers, i, j, a, b, hoped, needed):
     """The evidence against mu_i <= a mu_j + b, in nats; 0 where the means are so.
@@ -105,8 +112,7 @@ def lift_value(numbers, i, j, a, b, hoped, needed):
     if bottom >= top:
         return math.inf  # no means are there
     bottom, top, stride = bottom + END, top - END, high - low
-    left = right = floor = -math.inf
-    x_left, x_right, fall, climb, c = low, high, 0.0, 0.0, 0.5 * (low + high)
+    left, right, floor, c = (low, -math.inf, 0.0), (high, -math.inf, 0.0), -math.inf, 0.5 * (low + high)
     for step in range(STEPS):
         c = min(max(c, bottom), top)
         value, slope = mixture(numbers, i, j, a, b, hoped, c)
@@ -115,15 +121,15 @@ def lift_value(numbers, i, j, a, b, hoped, needed):
         if (slope < 0.0 and c >= top) or (slope >= 0.0 and c <= bottom):
             return value - END * abs(slope)
         if slope < 0.0:
-            x_left, left, fall = c, value, slope
+            left = c, value, slope
         else:
-            x_right, right, climb = c, value, slope
-        if left > -math.inf and right > -math.inf:
-            c = (right - left + fall * x_left - climb * x_right) / (fall - climb)
-            floor = max(floor, left + fall * (c - x_left))
-            if min(left, right) - floor <= CLOSE * (1.0 + abs(floor)):
+            right = c, value, slope
+        if left[1] > -math.inf and right[1] > -math.inf:
+            c, height = crossing(left, right)
+            floor = max(floor, height)
+            if min(left[1], right[1]) - floor <= CLOSE * (1.0 + abs(floor)):
                 break
-            c = 0.5 * (x_left + x_right) if step % 3 == 2 else c
+            c = 0.5 * (left[0] + right[0]) if step % 3 == 2 else c
         else:
             c += stride if slope < 0.0 else -stride
             stride *= 2.0
