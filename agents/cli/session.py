@@ -237,14 +237,16 @@ class Show(Action, also="Session.plot", named={"plot": "path"}):
 
     def act(self, session: agents.Session) -> None:
         refuse_to_overwrite([one for one in (self.csv, self.plot) if one is not None], self.force, "name")
-        shown = for_spreadsheets(session.results() if self.plate is None else session.plate_map(self.plate))
-        if self.csv is not None:
-            write_alone(self.csv, lambda place: shown.to_csv(place, index=self.plate is not None))
         if self.plot is not None:
             session.plot(self.plot)
-        if self.plate is not None:
-            print(shown.to_csv(), end="")
-            return
+        if self.plate is not None or self.csv is not None:
+            found = for_spreadsheets(session.results() if self.plate is None else session.plate_map(self.plate))
+            text = found.to_csv(index=self.plate is not None)
+            if self.csv is not None:
+                write_alone(self.csv, lambda place: place.write_text(text, encoding="utf-8"))
+            if self.plate is not None:
+                print(text, end="")
+                return
         task, arms, rows = session.task, session.arms(), []
         mean = f"mean ({session.wishes['unit']})" if "unit" in session.wishes else "mean"
         interval, claims = f"{100 - 100 * arms.attrs['level']:.4g} % interval of all", bool(arms["claim"].all())

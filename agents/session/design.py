@@ -243,8 +243,9 @@ def map_of(state: State, plate: object) -> DataFrame:
 def in_wells(state: State, found: Measurements, plate: object) -> list[int]:
     """The questions of a plate that the rows of a table answer, by its wells."""
     named, about = named_on(state, plate), list[int]()
-    for well, one in zip(found.rest.get("well") or [""] * len(found.rows), found.rows, strict=True):
-        number, name = named.get(str(well).strip().upper(), (0, ""))
+    wells = next((cells for head, cells in found.rest.items() if head.lower() == "well"), [""] * len(found.rows))
+    for well, one in zip(wells, found.rows, strict=True):
+        number, name = named.get(re.sub(r"(?<=[A-Z])0+", "", str(well).strip().upper()), (0, ""))  # of A01
         if number not in state.asks or number in about or name not in (one.arm, one.arm.removeprefix("'")):
             text = f"no question about {one.arm!r:.80} waits in its well, {well!r:.80}, of plate {plate}"
             raise ValueError(f"{found.of}, {one.place}: {text}, or it is there twice")
