@@ -253,14 +253,14 @@ def test_the_table_of_results_has_all_arms_and_the_comparison() -> None:
     session = measured(CONTROL)
     session.withdraw_arm("M2")
     table, arms, against = session.results(), session.arms(), session.comparison()
-    pd.testing.assert_frame_equal(table[arms.columns], arms)
+    pd.testing.assert_frame_equal(table[arms.columns], arms, check_exact=True)
     own = table.set_index("name").loc[against["name"]]
     for there in ("difference", "low", "high", "lift", "p", "better"):
         here = f"difference_{there}" if there in ("low", "high") else there
         np.testing.assert_array_equal(own[here], against[there])
     assert table.loc[table["withdrawn"], "difference"].isna().all()
     alone = measured(FACTS)
-    pd.testing.assert_frame_equal(alone.results(), alone.arms())
+    pd.testing.assert_frame_equal(alone.results(), alone.arms(), check_exact=True)
 
 
 def drawn(figure: Any) -> tuple[list[str], dict[str, list[float]], Any]:
