@@ -251,12 +251,12 @@ class Stratified:
     ) -> Stratified:
         """Of Gaussian results of one standard deviation that nobody knows; `squares`: about each mean, (S, K).
 
-        Strata before the first in which results are repeated twice say nothing.
+        Strata before the first in which results are repeated say nothing.
         """
         n, squares, special = np.array(n, np.float64), np.array(squares, np.float64), require("scipy.special", "sigma")
         there, d, v = differences(n, mean, control)
         free, own = np.maximum(n - 1.0, 0.0), squares.sum(axis=1)
-        prior = (free.sum(axis=1) >= 2.0) & (own > 0)
+        prior = (free.sum(axis=1) > 0.0) & (own > 0)
         first = int(np.argmax(prior)) if prior.any() else len(n)
         there[:first] = False
         w, begin = np.where(there, 1.0 / v, 0.0), np.take_along_axis(d, np.argmax(there, axis=0)[None], axis=0)
