@@ -1,14 +1,14 @@
 """Figures as their papers' files declare them: PAPER.toml beside this module holds all that is data.
 
-A file has the `figures` of a paper. Each has a name, a source, the name of its `transform`, `panels`, `quotes`, and
-`values`, the tables of numbers for its page. A figure with `own_styles` shares no styles with the others, as their
-agents are too many together.
+A file has the `figures` of a paper. Each has a name, a source, the name of its `transform`, `panels` by their titles,
+`quotes` by their names, and `values`, the tables of numbers for its page. A figure with `own_styles` shares no styles
+with the others, as their agents are too many together.
 
 A panel holds the arguments of its `kind`, without one those of `Panel`, beside the `defaults` of its figure and of the
-file; or `made` names one that the paper's module makes. Its agents are tables of `agents`, one after another, or its
-own. What TOML has no form for is written so: numbers at the same distance as {from, to, by}, and in `env_kwargs` None
-as "none". A `sweep` has its values `at`; of the keyword arguments beside them a list holds one for each value, and "{}"
-in a text is the value.
+file; or it is `made` by the paper's module. Its agents are tables of `agents`, one after another, or its own. What TOML
+has no form for is written so: numbers at the same distance as {from, to, by}, and in `env_kwargs` None as "none". A
+`sweep` has its values `at`; of the keyword arguments beside them a list holds one for each value, and "{}" in a text is
+the value.
 
 A figure, panel or table of numbers with `each` stands for several: one for each of its dicts {name: value}, where
 "{name}" in texts is the value, and a text that is no more is the value itself.
@@ -58,11 +58,12 @@ def declared(paper: str, made: Mapping[str, AnyPanel[Any]] | None = None, tests:
     groups = content.get("groups", {}) | {name: list(labels) for name, labels in agents.items()}
     for one in _each(content["figures"]):
         defaults = content.get("defaults", {}) | one.get("defaults", {})
-        panels = [_panel(defaults | row, agents, made or {}) for row in _each(one["panels"])]
+        rows = _each({"title": title, **row} for title, row in one["panels"].items())
+        panels = [_panel(defaults | row, agents, made or {}) for row in rows]
         claims: list[Quote | AnyClaim] = []
-        for quote in one.get("quotes", ()):
+        for name, quote in one.get("quotes", {}).items():
             tested = [claim for row in quote.pop("claims") for claim in _claims(row, groups, tests or {})]
-            claims += [Quote(claims=tested, **quote)] if quote else tested
+            claims += [Quote(name, claims=tested, **quote)] if quote else tested
         values = [_values(row, groups) for row in _each(one.get("values", ()))]
         transform = TRANSFORMS[one.get("transform", "unchanged")]
         figure = Figure(one["name"], one["source"], panels, claims, transform, values=values)
@@ -78,7 +79,7 @@ def _each(rows: Iterable[dict[str, Any]]) -> list[Any]:
 def _filled(value: Any, given: Mapping[str, Any]) -> Any:
     """A value with what is given in place of names in its texts."""
     if isinstance(value, dict):
-        return {name: _filled(one, given) for name, one in value.items()}
+        return {_filled(name, given): _filled(one, given) for name, one in value.items()}
     if isinstance(value, list):
         return [_filled(one, given) for one in value]
     if isinstance(value, str):
@@ -92,7 +93,7 @@ def _filled(value: Any, given: Mapping[str, Any]) -> Any:
 def _panel(row: dict[str, Any], agents: Agents, made: Mapping[str, AnyPanel[Any]]) -> AnyPanel[Any]:
     """The panel that a row stands for."""
     if "made" in row:
-        return made[row["made"]]
+        return made[row["title"]]
     if isinstance(row["agents"], list):
         row["agents"] = {label: name for table in row["agents"] for label, name in agents[table].items()}
     kind = PANELS[row.pop("kind", "Panel")]
