@@ -481,6 +481,7 @@ class State:
         if len(asks) > 1 and not set(asks) <= set(taken):
             text = f"{place}{len(asks)} questions about {self.called(arm)} are open, {', '.join(map(str, asks[:5]))}"
             how = "hand over the question (--question) that it answers, or all their results in one call"
+            how += "; of a table of wells say plate= (--plate)" * ("plate" in self.setup.wishes)
             raise ValueError(f"{text}{', ..' * (len(asks) > 5)}, and results count in the order of asking: {how}")
 
 

@@ -29,17 +29,21 @@ class Ask(_Ask):
 
     item: int | str | None = None
     code: str | None = None  # of a blind session, what stands for the question
+    plate: int | None = None  # with plates, its number from 1
+    well: str | None = None  # in it, as A1
 
 
 class Question(int):
     """What to measure next: its arm, also as `arm`; of a table, `item`, the row; `number` of the event that asked.
 
-    Of a blind session, `code` stands for it.
+    Of a blind session, `code` stands for it. With plates it has the `well`, as A1, of the `plate`, from 1; else None.
     """
 
     number: int | None
     item: int | str | None = None
     code: str | None = None
+    plate: int | None = None
+    well: str | None = None
 
     def __new__(cls, arm: int, number: int | None = None) -> Self:
         made = super().__new__(cls, arm)

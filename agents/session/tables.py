@@ -24,7 +24,7 @@ from bandit_envs.problems import MOST_PAIRED
 from ..core.optional import pandas
 from . import statements
 from .claims import Claim, claimed, found_now
-from .design import code_of, refuse_code
+from .design import code_of, plated, refuse_code
 from .fold import KINDS, State, count_of, sample_of
 from .log import ADDED, ASKED, COUNTED, FAILED, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event
 from .setup import checked_name
@@ -65,6 +65,10 @@ def history_table(state: State, events: Sequence[Event]) -> DataFrame:
         "text": [event.text for event in events],
         "undone": [event.number in state.undone for event in events],
     }
+    if "plate" in state.setup.wishes:
+        wells = plated(state)
+        at = [wells.get(event.number, (None, None)) for event in events]
+        columns |= {"plate": pd.array([one for one, _ in at], dtype="Int64"), "well": [well for _, well in at]}
     if state.setup.wishes.get("blind"):
         asked = [one.number if one.kind == ASKED else one.about if one.kind in RESULTS else None for one in events]
         columns["code"] = [None if number is None else code_of(number, state.setup.public_seed) for number in asked]
@@ -74,13 +78,15 @@ def history_table(state: State, events: Sequence[Event]) -> DataFrame:
 
 
 def for_spreadsheets(history: DataFrame) -> DataFrame:
-    """A history in which a text that a spreadsheet would run, as "=1+1", has a ' in front; `replayed` takes it off."""
+    """A table in which a text that a spreadsheet would run, as "=1+1", has a ' in front; `replayed` takes it off."""
 
     def harmless(cell: object) -> object:
         return f"'{cell}" if isinstance(cell, str) and RUNS.match(cell) and not NUMBER.fullmatch(cell) else cell
 
-    texts = [name for name in ("name", "item", "who", "text") if name in history and history[name].dtype.kind == "O"]
-    return history.assign(**{name: history[name].map(harmless) for name in texts})
+    found = history.copy()
+    for name in found:
+        found[name] = found[name].map(harmless) if found[name].dtype.kind == "O" else found[name]
+    return found
 
 
 def arms_table(state: State, single: bool = False) -> DataFrame:
