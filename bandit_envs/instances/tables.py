@@ -18,6 +18,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 from unicodedata import normalize
@@ -48,7 +49,9 @@ EXPORT = {"event", "at", "kind", "name", "about", UNDONE}  # columns that a sess
 # once are among them: of sessions, orders or clicks a person has several, which depend on each other.
 PEOPLE = "n count trials visitors users people persons participants patients subjects players customers"
 SUCCESSES = "successes conversions converted retained buyers"
+SQUARES = ["squares", "sumsq", "sum_sq", "sum_squares", "sum_of_squares", "sum sq", "sum squares", "sum of squares"]
 COUNTS = {"n": PEOPLE.split(), "successes": SUCCESSES.split(), "mean": ["mean"], "sd": ["sd", "std"]}
+COUNTS |= {"squares": SQUARES, "sum": ["sum", "total"]}  # in the place of mean and sd
 VARIANTS, DAYS = ("variant", "version", "group"), ("day", "date", "week", "month", "datetime", "timestamp")
 WEIGHTS = ("freq", "frequency", "size", "weight", "weights", "cases", "obs")  # they may be n of values 0 and 1
 DATE = re.compile(r"(\d{4}([-/])\d\d?\2\d\d?|\d\d?([./])\d\d?\3\d{2,4})([ T].*)?")  # with the time, or not
@@ -209,10 +212,26 @@ class Table(NamedTuple):
                 if (one := cells.pop(VALUE)) not in (0, 1):
                     raise ValueError(f"a value beside n is 0 or 1 for all n; means stand in a column mean, got {one:g}")
                 cells["successes"] = cells.get("n", 0) * one
+            if {"sum", "squares"} & {*columns}:
+                cells = _by_sums(**cells)
             return Count(**{"n": None} | cells).checked()
         except ValueError as error:
             heads = ", ".join(repr(self.columns[j]) for j in columns.values())
             raise ValueError(f"{self.of}, {self.places[row]}, columns {heads:.200}: {error}") from None
+
+
+def _by_sums(n: Any = None, sum: float | None = None, squares: float | None = None) -> dict[str, Any]:
+    """n, mean and sd of n results, by their sum and the sum of their squares, exactly up to one rounding."""
+    n = Count(n, 0).checked().n
+    known = f"got n={n}, sum={sum} and a sum of squares {squares}"
+    if sum is None or squares is None:
+        raise ValueError(f"a count is n with a sum and a sum of squares, {known}")
+    around = Fraction(squares) - Fraction(sum) ** 2 / n
+    if around < -1e-9 * squares or n == 1 and around > 1e-9 * squares:
+        raise ValueError(f"a sum of squares is {'' if n == 1 else 'at least '}the square of the sum over n, {known}")
+    if n > 1 and around and around < 1e-12 * squares:
+        raise ValueError(f"too few digits are left of the spread, give mean and sd, {known}")
+    return {"n": n, "mean": sum / n, "sd": math.sqrt(max(around, 0) / (n - 1)) if n > 1 else None}
 
 
 class _NoNumberError(ValueError):
@@ -247,6 +266,7 @@ def measurements(
     binary: bool | None = None,
     n: str | None = None,
     successes: str | None = None,
+    metric: str | None = None,
 ) -> Measurements:
     """Read the measurements of a table.
 
@@ -279,7 +299,10 @@ def measurements(
         n: of a table of counts, the column of how many measurements a row is. None: "n", "visitors", "users" and the
             like, where there is no "value". With n= and a column of values 0 and 1, each stands for n measurements.
         successes: the column of how many of them were 1. None: "successes", "conversions" and the like, all of which
-            count a person once, or else "mean" and "sd". Many rows of 0 and 1, without `n`, are single values.
+            count a person once, or else "mean" and "sd", or else "sum" and "sum_squares" (of the results, and of their
+            squares). Many rows of 0 and 1, without `n`, are single values.
+        metric: one of several: with a column of counts that of its successes, or the name that stands with "mean" and
+            "sd" in heads, as revenue in "revenue_mean"; without counts its column of values.
 
     Raises:
         ValueError: naming the row and the column of a cell that is no finite number, and columns that are not there;
@@ -294,7 +317,7 @@ def measurements(
     sep = "\t" if sep == "\\t" else sep  # as a command line has it
     if sep is not None and (not isinstance(sep, str) or len(sep) != 1 or sep in '"\r\n\0'):
         raise ValueError(f"sep must be the one character between the cells of a CSV file, as ';', got {sep!r:.80}")
-    named = any(one is not None for one in (arm, value, item, n, successes))
+    named = any(one is not None for one in (arm, value, item, n, successes, metric))
     wide = None if wide is None else flag("wide", wide)
     read = _read(table, sep, sheet, layout, plain=bool(named or wide or index is not None))
     read = read._replace(decimal=None if decimal is None else choice("decimal", decimal, [".", ","]), binary=binary)
@@ -304,13 +327,16 @@ def measurements(
         raise ValueError(f"{of}; got some of both, index={index!r} and wide={wide}")
     if wide or index is not None:
         return _said(_wide(read, index, bool(wide)))
+    if metric is not None:
+        counted = n is not None or _heads(read, COUNTS["n"])
+        value, successes = (None, metric) if counted else (metric, None)
     export = set(heads) >= EXPORT
     values = [VALUE] if VALUE in heads else [f"{VALUE}_{d}" for d in range(len(heads)) if f"{VALUE}_{d}" in heads]
     values = values if value is None else [value] if isinstance(value, str) else list(value)
     given = arm is not None
-    if not values and (single := _single(read, n, successes)):
+    if not values and metric is None and (single := _single(read, n, successes)):
         values, value, successes = single, single, None
-    arm = _arm_in(read, values, n) if arm is None else arm
+    arm = _arm_in(read, values, n, successes) if arm is None else arm
     counts = {}
     if arm is not None and (value is None or n or successes):
         counts = _counts_in(read, {"n": n, "successes": successes}, values, export, arm)
@@ -348,10 +374,11 @@ def _heads(read: Table, known: Sequence[str]) -> list[str]:
     return [head for word in known for head in read.columns if head.lower() == word]
 
 
-def _arm_in(read: Table, values: Sequence[str], n: str | None) -> str | None:
+def _arm_in(read: Table, values: Sequence[str], n: str | None, successes: str | None) -> str | None:
     """The column of the arms' names; None where the table has none."""
     heads, counted = read.columns, _heads(read, COUNTS["n"]) or n
-    counted = counted and [head for name in ("successes", "mean") for head in _heads(read, COUNTS[name])]
+    known = [head for name in ("successes", "mean", "squares") for head in _heads(read, COUNTS[name])]
+    counted = counted and ([successes] if successes else known)
     arms, variants = [one for one in ARMS if one in heads][:1], _heads(read, VARIANTS)
     if len(found := arms + variants if counted or not arms else arms) > 1:
         raise ValueError(f"{read.of}: names of arms may stand in any of the columns {found}: say arm= (--arm)")
@@ -388,14 +415,21 @@ def _counts_in(
     read: Table, told: Mapping[str, str | None], values: Sequence[str], export: bool, arm: str
 ) -> dict[str, int]:
     """The columns of a table of counts, by what they hold; none of another table."""
-    found, of = dict[str, int](), read.of
+    found, of, metric = dict[str, int](), read.of, told.get("successes") or ""
+    parts = metric not in ("", *read.columns)  # of heads, as revenue of "revenue_mean"
     for name, known in COUNTS.items():
-        heads = [one for one in [told.get(name)] if one] or _heads(read, known)
+        if name in ("squares", "sum") and ({"successes", "mean"} & {*found} or "squares" not in (name, *found)):
+            continue  # a sum alone is not one of the results
+        if parts and name != "n":
+            known = [head.lower() for word in known for head in (f"{metric}_{word}", f"{word}_{metric}")]
+        heads = [one for one in [told.get(name)] if one and (one != metric or not parts)] or _heads(read, known)
         if len(heads) > 1:
             raise ValueError(f"{of}: {name} may be any of the columns {heads}: say {name}= (--{name}), or leave one")
         if heads:
             found[name] = read.column(heads[0])
-    given, complete = any(told.values()), "n" in found and bool({"successes", "mean"} & {*found})
+    if parts and not {"mean", "squares"} & {*found}:
+        read.column(metric)  # there is none
+    given, complete = any(told.values()), "n" in found and bool({"successes", "mean", "sum"} & {*found})
     if export:
         return found if complete else {}
     if values and not given:
@@ -410,7 +444,7 @@ def _counts_in(
         rest = [one for one in read.columns if one not in [arm, *(read.columns[j] for j in found.values())]]
         lacks = "successes" if "n" in found else "n"
         text = f"say {lacks}= (--{lacks}), one of {rest[:10]}. Columns in which a person may count twice are not taken "
-        raise ValueError(f"{of}: counts have columns of n and of successes, or of n, mean and sd: {text}untold")
+        raise ValueError(f"{of}: counts are n and successes; n, mean and sd; or n, sum and sum_squares: {text}untold")
     left = ("mean", "sd") if "successes" in found else ()  # the mean is the rate of these
     return {name: j for name, j in found.items() if name not in left} if complete else {}
 
