@@ -41,12 +41,12 @@ TAU, SHARES = np.array([0.5, 1.0, 2.0, 4.0]), np.array([0.15, 0.3, 0.3, 0.25])  
 BETS = 0.9 * 0.5 ** np.arange(16.0)  # of the largest bet
 CONCENTRATIONS = (30.0, 1000.0, 30000.0)  # of shares about those that were planned
 LEAST = 1.0  # variance of the successes of an arm in a stratum that counts in the test of one effect
-UNLIKE, SMALLEST = 1e-3, 1e-2  # p by which spreads differ; the least variance that counts, as a part of the common one
+UNLIKE, SMALLEST = 1e-2, 1e-2  # p by which spreads differ; the least variance that counts, as a part of the common one
 
 
 @part
 def tilted(n, other, total, theta):
-    """ln E exp(theta X), and mean and variance of X under that tilt; X hypergeometric, n of n + other, `total` drawn."""
+    """ln E exp(theta X), and mean and variance of X under that tilt, X hypergeometric: `total` of n + other drawn."""
     low, high = max(0.0, total - other), min(n, total)
     if low >= high:
         return theta * low, low, 0.0
@@ -88,7 +88,7 @@ def odds_terms(n, x, control, thetas, out):
 
 def logs(x: Any) -> Any:
     """The logarithm of the sum of exponentials along the last axis."""
-    top = x.max(axis=-1, keepdims=True)
+    top = np.maximum(x.max(axis=-1, keepdims=True), -1e300)
     return (top + np.log(np.exp(x - top).sum(axis=-1, keepdims=True)))[..., 0]
 
 
