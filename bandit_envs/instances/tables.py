@@ -18,7 +18,9 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
 from fractions import Fraction
+from itertools import compress
 from pathlib import Path
 from typing import Any, NamedTuple
 from unicodedata import normalize
@@ -54,6 +56,7 @@ COUNTS = {"n": PEOPLE.split(), "successes": SUCCESSES.split(), "mean": ["mean"],
 COUNTS |= {"squares": SQUARES, "sum": ["sum", "total"]}  # in the place of mean and sd
 VARIANTS, DAYS = ("variant", "version", "group"), ("day", "date", "week", "month", "datetime", "timestamp")
 WEIGHTS = ("freq", "frequency", "size", "weight", "weights", "cases", "obs")  # they may be n of values 0 and 1
+SPANS = {"week": 7, "month": 31}  # days of a stratum under such a head, else one
 DATE = re.compile(r"(\d{4}([-/])\d\d?\2\d\d?|\d\d?([./])\d\d?\3\d{2,4})([ T].*)?")  # with the time, or not
 PERSON = re.compile(r"(?i:(.*[_ ])?u?u?id|user|visitor|person|participant|patient|customer|player)|.*[a-z]I[dD]")
 SINGLE, FEW, MOST = 10, 24, 400  # rows of 0 and 1 that are results; cells of amounts, and others, that part the rows
@@ -459,8 +462,68 @@ def rows_of(table: Measurements) -> list[NDArray[np.float64]]:
     return [np.array(values if len(values[0]) > 1 else [x for (x,) in values]) for values in found.values()]
 
 
-def uneven(table: Measurements, control: str) -> dict[str, str]:
+class Strata(NamedTuple):
+    """The strata of a table: that of each row, which are over, and, among these, the last of each day."""
+
+    of: list[int]
+    over: NDArray[np.bool_]
+    ends: list[int]
+    noun: str  # what one is
+    said: str
+
+
+def strata_of(table: Measurements, heads: Sequence[str], closed: bool | None, control: str, today: date) -> Strata:
+    """The cells of these columns, crossed, in the order of days: of dates, of numbers, else of the table; then by name.
+
+    Args:
+        closed: whether all are over. None: of days that are dates those before `today`, and all others. False: all but
+            the last day, or, without days, the last one in the table.
+    """
+    texts, dated = list[list[str]](), [head in table.days for head in heads]
+    for head, is_day in zip(heads, dated, strict=True):
+        if head not in table.rest:
+            raise ValueError(f"{table.of} has no column {head!r:.80} for strata, only {[*table.rest][:10]}")
+        texts.append([DATE.sub(r"\1", _label(cell)) if is_day else _label(cell) for cell in table.rest[head]])
+        if "" in texts[-1]:
+            place = table.rows[texts[-1].index("")].place
+            raise ValueError(f"{table.of}, {place}, column {head!r:.80}: the name of the stratum is missing")
+    keys = [*zip(*texts, strict=True)] or [()] * len(table.rows)
+    day_of = {key: tuple(compress(key, dated)) for key in keys}
+    days = [*dict.fromkeys(day_of.values())]
+    dates = {day: [_date(one) for one in day] for day in days}
+    known = any(dated) and all(map(all, dates.values()))
+    if known or all(NUMBER.fullmatch(one) for day in days for one in day):
+        days.sort(key=lambda day: dates[day] if known else [*map(float, day)])
+    order = sorted(day_of, key=lambda key: (days.index(day_of[key]), key))
+    span = timedelta(max([SPANS.get(head.lower(), 1) for head in compress(heads, dated)], default=1))
+    late = {key for key in order if known and closed is None and max(dates[day_of[key]]) + span > today}
+    if closed is False and order:
+        late = {key for key in order if day_of[key] == days[-1]} if any(dated) else {[*day_of][-1]}
+    kept, each = [key for key in order if key not in late], {key: set[str]() for key in order}
+    ends = [i for i, key in enumerate(kept) if kept[i + 1 :] == [] or day_of[kept[i + 1]] != day_of[key]]
+    for key, row in zip(keys, table.rows, strict=True):
+        each[key].add(row.arm)
+    alone, places = sum(not {control} < each[key] for key in kept), {key: i for i, key in enumerate(order)}
+    said = f"within {' x '.join(map(repr, heads))}: {len(kept) - alone} strata count"
+    said += f", {alone} without {control!r} or with it alone" * bool(alone) + f", {len(late)} not over yet" * bool(late)
+    if closed is None and not known:
+        said += "; all are taken as over: if the last still grows, say closed=False (--no-closed)"
+    noun = heads[0].lower() if len(heads) == 1 else "stratum"
+    noun = "day" if dated == [True] and noun not in SPANS else noun
+    return Strata([places[key] for key in keys], np.array([key not in late for key in order]), ends, noun, said)
+
+
+def _date(text: str) -> Any:
+    """The date that a text is, year first or else with points; None where it is none."""
+    parts = text.split(".")[::-1] if "." in text else re.split("[-/]", text)
+    with contextlib.suppress(ValueError):
+        return date(*map(int, parts)) if len(parts) == 3 and len(parts[0]) == 4 else None
+
+
+def uneven(table: Measurements, control: str, strata: Sequence[int] = ()) -> dict[str, str]:
     """The arms whose share of the traffic, beside the control's, changes between cells of another column, and why.
+
+    With the `strata` of rows: within these.
 
     By a chi-squared test at 1e-4 for each, of cells together that have some results of both: an arm with more of them
     on better days, or in better countries, has a better mean. A column that holds no days counts if most results have
@@ -474,13 +537,13 @@ def uneven(table: Measurements, control: str) -> dict[str, str]:
         parted = len({(label, *one[2::2]) for label, one in zip(labels, table.rows, strict=True)}) == len(places)
         if head not in table.days and (len(places) > MOST or amounts or parted):
             continue
-        sizes = np.zeros((len(places), len(arms)))
-        of = [places[label] for label in labels], [arms[one.arm] for one in table.rows]
+        sizes = np.zeros((max(strata, default=0) + 1, len(places), len(arms)))
+        of = strata or [0] * len(labels), [places[label] for label in labels], [arms[one.arm] for one in table.rows]
         np.add.at(sizes, of, [one.several.n if one.several else 1 for one in table.rows])
-        there = sizes > 0
-        most = head in table.days or 2 * sizes[there.sum(axis=1) > 1].sum() > sizes.sum()
+        there = sizes.max(axis=0) > 0
+        most = head in table.days or 2 * sizes[:, there.sum(axis=1) > 1].sum() > sizes.sum()
         for name, k in arms.items() if most else ():
-            if name != control and _moves(sizes[:, [arms[control], k]]):
+            if name != control and _moves(sizes[..., [arms[control], k]]):
                 gone = int((there[:, arms[control]] & ~there[:, k]).sum()) if head in table.days else 0
                 how = f" (dropped, or begun later: no result on {gone} of {len(places)} days)" * (gone > 0)
                 by.setdefault(name, []).append(f"{head!r}{how}")
@@ -488,17 +551,20 @@ def uneven(table: Measurements, control: str) -> dict[str, str]:
     return {name: MOVED.format(", ".join(one)) + how * bool(results & {*one}) for name, one in by.items()}
 
 
-def _moves(sizes: NDArray[np.float64]) -> bool:
-    """Whether the share of the second of two arms differs between rows."""
-    part, parts, share = np.zeros(2), list[NDArray[np.float64]](), sizes.sum(axis=0) / max(sizes.sum(), 1)
-    for row in sizes:
-        part = part + row
-        if part.sum() * share.min() >= 5:
-            parts, part = [*parts, part], np.zeros(2)
-    seen = np.array([*parts[:-1], *(last + part for last in parts[-1:])]).reshape(-1, 2)
-    wanted, free = seen.sum(axis=1, keepdims=True) * share, max(len(parts) - 1, 1)
-    off = ((seen - wanted) ** 2 / wanted).sum() / free
-    return bool(np.cbrt(off) > 1 - 2 / (9 * free) + 3.72 * math.sqrt(2 / (9 * free)))  # Wilson & Hilferty 1931
+def _moves(groups: Any) -> bool:
+    """Whether the share of the second of two arms differs between rows of a group."""
+    off, free = 0.0, 0
+    for sizes in groups:
+        part, parts, share = np.zeros(2), list[NDArray[np.float64]](), sizes.sum(axis=0) / max(sizes.sum(), 1)
+        for row in sizes:
+            part = part + row
+            if part.sum() * share.min() >= 5:
+                parts, part = [*parts, part], np.zeros(2)
+        seen = np.array([*parts[:-1], *(last + part for last in parts[-1:])]).reshape(-1, 2)
+        wanted = seen.sum(axis=1, keepdims=True) * share
+        off, free = off + float(((seen - wanted) ** 2 / wanted).sum()), free + max(len(parts) - 1, 0)
+    least = 1 - 2 / (9 * max(free, 1)) + 3.72 * math.sqrt(2 / (9 * max(free, 1)))  # Wilson & Hilferty 1931
+    return bool(np.cbrt(off / max(free, 1)) > least)
 
 
 def repeated(table: Measurements) -> list[str]:
