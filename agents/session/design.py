@@ -91,7 +91,10 @@ def refuse_misfit(wishes: Mapping[str, Any], names: Sequence[str], task: Task) -
     """Refuse a design that does not fit together, or to the arms."""
     plate, controls = wishes.get("plate"), controls_of(wishes)
     given = [name for name in ("plate", "per_plate", "controls", "raters", "repeats") if name in wishes]
-    if "blocks" in wishes:
+    control = task.make_problem().control_arm
+    if "blocks" in wishes and control is not None:
+        refuse_no_strata(wishes, task)
+    elif "blocks" in wishes:
         task.certified_distribution()  # ValueError for problems that compare no two arms
         if task.budget is not None and task.budget < task.K:
             raise ValueError(f"a budget of {task.budget} measurements holds no whole block of {task.K} arms")
@@ -107,6 +110,22 @@ def refuse_misfit(wishes: Mapping[str, Any], names: Sequence[str], task: Task) -
         raise ValueError(f"controls take {sum(controls.values())} wells, and a plate has {plate}: leave some wells")
     for name in names:
         refuse_code(wishes, name)
+
+
+def refuse_no_strata(wishes: Mapping[str, Any], task: Task) -> None:
+    """Refuse blocks of a control that are no strata: see `bandit_envs.stopping.Stratified`."""
+    given: Any = task.make_problem().settings
+    binary, named = task.distribution == "bernoulli", {name: given.get(name) for name in ("margin", "tolerance")}
+    if wishes["blocks"] == "rater":
+        raise ValueError("blocks of a control are 'day' or 'plate', got 'rater'")
+    if "raters" in wishes or "repeats" in wishes:
+        raise ValueError("raters and repeats do not go with blocks of a control")
+    if task.distribution not in ("bernoulli", "gaussian") or task.D > 1 or task.items:
+        what = "with blocks and a control, measurements are single numbers, binary or with sigma (a number or 'common')"
+        raise ValueError(f"{what}: leave out range, items, dimensions and guardrails")
+    if given.get("lift") is not None or binary and any(named.values()):
+        said = ", ".join(f"{name}={value:g}" for name, value in {"lift": given.get("lift"), **named}.items() if value)
+        raise ValueError(f"with blocks rates are compared by their odds, which know no {said}: leave it out")
 
 
 def refuse_code(wishes: Mapping[str, Any], name: str) -> None:
@@ -299,7 +318,7 @@ class Rules:
         self.plates = list[list[int]]()  # the questions on each plate
         for event in state.events.values():
             if event.kind == ASKED and event.about is None:
-                self._place(event.arm or 0)
+                self.place(event.arm or 0)
                 self.plates += [[]] if self.wells == 1 else []
                 self.plates[-1].append(event.number)
         results = state.not_undone
@@ -319,6 +338,8 @@ class Rules:
     def _choice(self, run: Any, pending: list[int], wish: int) -> int | None:
         """The arm to ask for next, where the agent wants the one at a place; None: there is none for the person."""
         able = [arm for arm in self.state.active.tolist() if arm in self.controls or self.by[arm, self.who] < self.each]
+        if self.state.strata is not None:
+            able = [arm for arm in able if self.state.run.open[self.state.place[arm]] or arm in self.controls]
         if not able:
             return None
         if self.wells == self.plate or not any(map(self._fits, able)):
@@ -331,7 +352,7 @@ class Rules:
             arm = self._wanted(run, pending, wish, first)
             if arm is None:
                 arm = min(first, key=lambda one: (sum(self.by[pair] for pair in self.by if pair[0] == one), one))
-        self._place(arm)
+        self.place(arm)
         self.by[arm, self.who] += 1
         return arm
 
@@ -348,7 +369,7 @@ class Rules:
             wish = run.wish(pending)
         return None
 
-    def _place(self, arm: int) -> None:
+    def place(self, arm: int) -> None:
         """Put an arm on the plate that is being filled, or on the next one."""
         if self.wells == self.plate or self.here[arm] >= max(self.most, self.controls[arm]):
             self.wells, self.here = 0, Counter()

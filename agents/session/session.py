@@ -32,6 +32,7 @@ from .results import drawn, results_table
 from .running import Running
 from .setup import Setup, checked_name
 from .statements import contradictions
+from .strata import StrataRun
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -215,6 +216,7 @@ class Session:
             value: what was measured: a number, or as many numbers as an arm has dimensions.
             who: the person who has measured it, for the history. None: who has asked, of a question of `pending`.
             item: of a table, the row, by its name or number, asked for or not; None: the row of the oldest question.
+                With blocks of a control, the name of the day or plate; None: of a result without a question, today.
             n: of a count, how many measurements, up to 10^9, of the budget. successes: how many of them were 1.
             mean: of a count without successes, the mean. Less is certified within a range, as higher moments are
                 unknown. sd: the sample standard deviation (divisor n - 1), by which noise is judged, where n > 1.
@@ -237,7 +239,7 @@ class Session:
         Raises:
             ValueError: as `tell`, naming the first row, from 1, where there are several.
         """
-        return self._record(placed(results, bool(self.task.items)), who)
+        return self._record(placed(results, bool(self.task.items) or self._state.strata is not None), who)
 
     def tell_table(
         self, table: Any, *, who: str | None = None, again: bool = False, plate: int | None = None, **columns: Any
@@ -273,16 +275,17 @@ class Session:
         self._read = found.read
         if found.events:
             return self._record([], who, found.of, again, found)
-        if columns.get("item") is not None and not self.task.items:
+        if columns.get("item") is not None and not self.task.items and self._state.strata is None:
             text = f"{found.of}: the column {columns['item']!r:.80} is ignored: there are neither items nor blocks"
             warnings.warn(text, UserWarning, stacklevel=2)
-        if found.days and any(one.several for one in found.rows):
+        strata = self._state.strata
+        if found.days and any(one.several for one in found.rows) and strata is None:
             text = f"{found.of}: the column {found.days[0]!r} is ignored: counts come in the order of the rows"
             warnings.warn(text, UserWarning, stacklevel=2)
         control, local = self._look(lambda state: state.control_arm), self.task.make_problem().local
         compared = bool(found.arms) and not (self.task.items or local)
         first = self.names[control] if control is not None else found.arms[0] if compared else ""
-        for name, why in uneven(found, first).items():
+        for name, why in uneven(found, first).items() if strata is None else ():
             if control is not None or any(repr(day) in why for day in found.days):
                 text = "where means are alike in all its cells, leave the column out"
                 raise ValueError(f"{found.of}: of {name} {why}; {text}")
@@ -296,6 +299,8 @@ class Session:
             value = one.value[0] if self.task.D == 1 and len(one.value) == 1 else one.value
             arm = asks.get(asked, one.arm)
             rows.append((place, arm, one.several or value, one.item if self.task.items else None))
+        if strata is not None and plate is None:
+            rows = [(*row[:3], name) for row, name in zip(rows, strata.read(found), strict=True)]
         return self._record(rows, who, found.of, again)
 
     def _record(
@@ -345,7 +350,8 @@ class Session:
         """
         with self._now() as state:
             found = about_noise(state)
-            return [*contradictions(state), *([found[1]] if found else []), *about_failures(state)]
+            strata = state.run.doubts(state.names) if isinstance(state.run, StrataRun) else []
+            return [*strata, *contradictions(state), *([found[1]] if found else []), *about_failures(state)]
 
     @property
     def contradictions(self) -> list[str]:

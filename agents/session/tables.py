@@ -42,13 +42,13 @@ def history_table(state: State, events: Sequence[Event]) -> DataFrame:
     """The table of some events; see `Session.history`."""
     pd, D, arms = pandas(), state.setup.task.D, [event.arm for event in events]
     tabled = bool(state.setup.task.items)  # a question has its row in the place of a value, a result behind it
-    shown = [None if tabled and one.kind == ASKED or one.kind == COUNTED else one.value for one in events]
+    shown = [None if tabled and one.kind == ASKED or one.kind == COUNTED else one.result for one in events]
     values = np.array([np.full(D, np.nan) if one is None else np.atleast_1d(one)[:D] for one in shown])
     values = values.reshape(len(events), D).astype(np.float64)  # a row without a score has None
     rows = [None if event.value is None or not tabled else int(np.atleast_1d(event.value)[-1]) for event in events]
     numbered = state.setup.items is None
     items = pd.array(rows, dtype="Int64") if numbered else [None if row is None else state.item(row) for row in rows]
-    counts = [event.value if event.kind == COUNTED else (None,) * 4 for event in events]
+    counts = [event.result if event.kind == COUNTED else (None,) * 4 for event in events]
     several = COUNTED in {event.kind for event in state.told}
     columns: dict[str, object] = {
         "event": np.array([event.number for event in events], np.int64),
@@ -57,6 +57,7 @@ def history_table(state: State, events: Sequence[Event]) -> DataFrame:
         "arm": pd.array(arms, dtype="Int64"),
         "name": [None if arm is None else state.names[arm] for arm in arms],
         **({"item": items} if tabled else {}),
+        **({} if state.strata is None else {"item": [state.strata.shown(event) for event in events]}),
         **{"value" if D == 1 else f"value_{d}": values[:, d] for d in range(D)},
         **{name: pd.array([one[j] for one in counts], dtype=kind) for j, (name, kind) in enumerate(COUNTS) if several},
         "about": pd.array([event.about for event in events], dtype="Int64"),
@@ -251,14 +252,18 @@ def _replayed(state: State, ahead: State, made: dict[int, Event], row: Happening
         state.refuse_control(arm)
         ahead.withdrawn.add(arm)
     if kind == COUNTED:
-        return event._replace(arm=arm, value=count_of(state.setup.own_task, row.several or Count(None), state))
+        value: Any = count_of(state.setup.own_task, row.several or Count(None), state)
+        named = (cells["item"],) if state.strata is not None and cells.get("item") else ()
+        return event._replace(arm=arm, value=(*value, *named))
     if kind == FAILED and np.isnan(row.value).all():
         if not undone:
             state.setup.refuse_gaps()
     elif kind in RESULTS:
         sample = sample_of(state.setup.own_task, row.value if len(row.value) > 1 or task.D > 1 else row.value[0])
-    if cells.get("item") and not task.items:
+    if cells.get("item") and not task.items and state.strata is None:
         raise ValueError(f"there are no items in this session, got item={cells['item']!r:.80}")
+    if state.strata is not None and kind in RESULTS and before is None and cells.get("item"):
+        sample = sample, cells["item"]
     if not task.items or kind == WITHDRAWN:
         return event._replace(arm=arm, value=sample)
     if not cells.get("item"):
