@@ -42,8 +42,8 @@ def drawn(state: State, boundary: float | None, path: str | Path | None) -> Figu
     if control is not None:
         what, sides, level = "difference", ["difference_low", "difference_high"], level_of(state)
         boundary = None if boundary is None else boundary - table.loc[table["name"] == control, "mean"].item()
-    elif state.setup.task.D > 1:
-        raise ValueError(f"a figure shows one mean of each arm, got arms of {state.setup.task.D} dimensions")
+    elif state.setup.task.D > 1 or "blocks" in state.setup.wishes:
+        raise ValueError("a figure shows one mean of each arm: not of several dimensions, nor with blocks")
     table = table[~table["withdrawn"] & (table["name"] != control)].sort_values(what, ascending=not lower)
     table = table.iloc[np.argsort(table[what].notna(), kind="stable")]  # from below
     mean, ends, rows = table[what].to_numpy(np.float64), np.array(table[sides], np.float64), np.arange(len(table))

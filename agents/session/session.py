@@ -778,7 +778,8 @@ class Session:
             path: a file to write as well, PNG, SVG or PDF.
 
         Raises:
-            ValueError: of arms of several dimensions without a control, and where no mean is known yet.
+            ValueError: of arms of several dimensions without a control, with blocks, whose arms do not compare by their
+                means, and where no mean is known yet.
         """
         return self._look(lambda state: drawn(state, self.boundary, path))
 

@@ -25,6 +25,8 @@ pytest.importorskip("sqlalchemy")
 ARMS = ["DMSO", "K7", "M2", "R1", "=R4", "-R5"]  # two names that a spreadsheet would run
 FACTS: dict[str, Any] = {"problem": "Threshold", "threshold": 50, "arms": ARMS, "range": (0, 100), "delta": 0.05}
 PLATES = {"plate": 12, "controls": {"DMSO": 3}}
+CONTROL: dict[str, Any] = {"problem": "BetterThanControl", "control": "DMSO", "arms": ARMS, "range": (0, 100)}
+STRATA: dict[str, Any] = {**PLATES, "blocks": "plate", "sigma": 10, "range": None, "delta": 0.05}
 
 
 def opened(**facts: Any) -> agents.Session:
@@ -145,6 +147,19 @@ def test_a_plate_goes_out_as_a_map_and_comes_back_as_values(plate: int, blind: b
         assert about.loc[one.number, "name"] == ARMS[one]
 
 
+def test_plates_that_are_blocks_come_back_too(tmp_path: Path) -> None:
+    with agents.Session("evidence", CONTROL | STRATA, store=":memory:", public_seed=1) as session:
+        session.ask(24)
+        for n in (2, 1):
+            values = reader(tmp_path / "values.csv", mapped(session, n, tmp_path / "map.csv"), lost=["B2"] * (n == 2))
+            session.tell_table(tmp_path / "values.csv", layout=tmp_path / "map.csv", plate=n)
+            assert by_wells(session, n) == {well: x for well, x in values.items() if (n, well) != (2, "B2")}
+        assert [(one.plate, one.well) for one in session.pending] == [(2, "B2")]
+        assert session.undo(plate=1) == 24
+        assert session.undo_batch(plate=2, results=False) == 1
+        assert (session.pending, len(session)) == ([], 11)
+
+
 def test_a_single_plate_needs_no_number_and_two_do(tmp_path: Path) -> None:
     session = opened(arms=ARMS[:4])
     session.ask(24)
@@ -236,8 +251,6 @@ def test_a_lost_plate_is_one_call() -> None:
 
 
 # --- results of all arms ----------------------------------------------------------------------------------------------
-
-CONTROL: dict[str, Any] = {"problem": "BetterThanControl", "control": "DMSO", "arms": ARMS, "range": (0, 100)}
 
 
 def measured(facts: dict[str, Any], agent: str = "uniform", times: int = 40, **more: Any) -> agents.Session:
@@ -351,8 +364,12 @@ def test_many_arms_and_none_are_drawn() -> None:
     flat = {"problem": "Feasible", "A": [[1, 0]], "b": [1], "arms": 2, "dimensions": 2, "range": (0, 1)}
     wide = agents.Session("uniform", flat, store=":memory:")
     wide.tell(0, [0, 1])
-    with pytest.raises(ValueError, match="one mean of each arm, got arms of 2 dimensions"):
-        wide.plot()
+    blocks = agents.Session("evidence", CONTROL | STRATA, store=":memory:")
+    blocks.ask(12)
+    blocks.tell_all([(one, one.arm) for one in blocks.pending])
+    for session in (wide, blocks):
+        with pytest.raises(ValueError, match="one mean of each arm: not of several dimensions, nor with blocks"):
+            session.plot()
 
 
 # --- on the command line, and on the page -----------------------------------------------------------------------------
