@@ -269,10 +269,10 @@ def _stratified(
     if planned is not None and binary:
         of_average, *average = claimed(averages(n, x, c, planned, a, b))
         for name, effect, edge in (("", gap, b if a == 1 else np.nan), ("lift_", lift, a - 1 if b == 0 else np.nan)):
-            beyond = lambda z, by=name: averages(
+            nats = lambda z, sign, by=name: averages(
                 n, x, c, planned, *((np.maximum(1 + z, 0.0), 0.0) if by else (1.0, z))
-            )[-1]
-            of_mean = replace(one, effect=effect, _beyond=beyond, _reach=1.0 if name == "" else 10.0)
+            )[..., int(sign < 0)]
+            of_mean = replace(one, effect=effect, _nats=nats, _reach=1.0 if name == "" else 10.0)
             ends_of[name] = cut_off(of_mean.interval(delta).clip(-1.0, 1.0 if name == "" else np.inf), edge, average)
         (top, (better, worse)) = (of_average, average) if averaged else (top, (better, worse))
     if not binary:
