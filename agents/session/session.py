@@ -21,6 +21,7 @@ from bandit_envs.instances import Count, Measurements, uneven, within
 from bandit_envs.kernels import choice, flag, integer, number, orders, root_key
 from bandit_envs.stopping import RATES
 
+from ..evaluation.plots import save
 from . import tables
 from .design import batch_of, code_of, in_wells, map_of, plated, refuse_code, refuse_stranger
 from .doubts import about_failures, about_noise, doubts, rounded
@@ -484,9 +485,7 @@ class Session:
 
         Wells are filled row by row; those that were not asked for, or were undone, are "". A plate of another size than
         6, 12, 24, 48, 96, 384 or 1536 wells is a part of the next larger one. As CSV it is a `layout` of `tell_table`.
-
-        Raises:
-            ValueError: where there are no plates, for another plate, and beyond 1536 wells.
+        A ValueError names plates that there are not, and more wells.
         """
         return self._look(lambda state: map_of(state, plate))
 
@@ -762,17 +761,13 @@ class Session:
         return self._look(lambda state: tables.arms_table(state, one))
 
     def results(self) -> DataFrame:
-        """The table of `arms`; where there is a control with the columns of `comparison`, NaN of withdrawn arms.
-
-        Of those `low` and `high` are `difference_low` and `difference_high`.
-        """
+        """The table of `arms`, with a control that of `comparison` beside it, `difference_low` and `_high` its ends."""
         return self._look(results_table)
 
     def plot(self, path: str | Path | None = None) -> Figure:
-        """The arms with their means, or differences from the control, and intervals, sorted; a dashed boundary.
+        """The arms by their means, or differences from the control, with intervals (arrows: they go on), and boundary.
 
-        Colours and markers are by `claim` or, without claims, by the answer; withdrawn arms are left out. Arrows are at
-        intervals that go on beyond the axis.
+        Colours and markers are by `claim` or, without claims, by the answer; withdrawn arms are left out.
 
         Args:
             path: a file to write as well, PNG, SVG or PDF.
@@ -781,7 +776,10 @@ class Session:
             ValueError: of arms of several dimensions without a control, with blocks, whose arms do not compare by their
                 means, and where no mean is known yet.
         """
-        return self._look(lambda state: drawn(state, self.boundary, path))
+        figure = self._look(lambda state: drawn(state, self.boundary))
+        if path is not None:
+            save(figure, path)
+        return figure
 
     @property
     def compares(self) -> bool:
