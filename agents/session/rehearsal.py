@@ -316,8 +316,9 @@ def studies_of(facts: object, agents: object = None) -> list[Study]:
     state = facts if isinstance(facts, State) else None
     given: Any = agents if isinstance(agents, Sequence) and not isinstance(agents, str) else [agents]
     if state is None and agents in (None, []):
-        task = Setup.of("uniform", facts, None, 0).task
-        given = dict.fromkeys([suggested(task), "uniform" if task.delta is None else f"uniform{CERTIFIED}"])
+        setup = Setup.of("uniform", facts, None, 0)
+        other = "uniform" if setup.task.delta is None else f"uniform{CERTIFIED}"
+        given = dict.fromkeys([suggested(setup.task, "blocks" in setup.wishes), other])
     elif state is not None and state.run.over:
         raise ValueError("the session is over: there is nothing to forecast")
     studies = []
