@@ -60,6 +60,7 @@ class New(Action, Generic[Options], of="task_from_facts", also="Session", withou
     controls: Annotated[tuple[str, ...], arg(metavar="NAME=WELLS [NAME=WELLS ...]", help_behavior_hint="")] = ()
     raters: Sequence[str] | None = None
     blocks: Literal["plate", "day", "rater"] | None = None
+    sigma: float | Literal["common"] | None = None
     parameters: OmitArgPrefixes[Options] = field(default_factory=dict)  # type: ignore[assignment]
     """Those of the problem."""
 
@@ -71,7 +72,7 @@ class New(Action, Generic[Options], of="task_from_facts", also="Session", withou
             option, sentence = lacking[0], PROBLEMS[facts["problem"]].parameters[lacking[0]]
             raise ValueError(f"{facts['problem']} needs --{option}: {sentence}")
         task, _ = task_from_facts(facts)
-        name = self.agent or suggested(task)
+        name = self.agent or suggested(task, "blocks" in facts)
         with noted():
             session = agents.Session(name, facts, store=self.file, order=self.order, trust=self.trust)
         if session.version:

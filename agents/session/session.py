@@ -443,6 +443,8 @@ class Session:
         with self._now() as state:
             problem, seen, D = state.run.problem, state.statistics.at(state.active), self.task.D
             known = problem.boundary is not None or problem.control_arm is not None and D == 1
+            if state.strata is not None:  # means of different strata do not compare
+                return None
             found = boundary_of(problem, seen.means()[0]) if known or D == 1 and seen.scored.all() else None
             return None if found is None else float(self._setup.turned(found))
 
@@ -453,6 +455,11 @@ class Session:
         """
         with self._now() as state:
             found, seen = np.full(len(state.names), np.nan), state.statistics.at(state.active)
+            if isinstance(run := state.run, StrataRun):
+                found[state.active] = np.where(
+                    run.open | (run.sides != 0), np.sqrt(2.0 * run.evidence.max(axis=1)), np.nan
+                )
+                return found
             margin = np.nan_to_num(np.abs(state.run.problem.margin(seen.means())[0]), nan=0.0, posinf=0.0, neginf=0.0)
             found[state.active] = margin * np.sqrt(seen.scored) / (state.spread or self._setup.task.sigma)
             found[[] if state.control_arm is None else state.control_arm] = np.nan
