@@ -13,7 +13,7 @@ from unicodedata import normalize
 import numpy as np
 
 from bandit_envs import BetterThanControl, Measurements, measurements
-from bandit_envs.instances import SAID, Count, Measurement, Strata, number_in, repeated, strata_of, uneven
+from bandit_envs.instances import DAYS, SAID, SPANS, Count, Measurement, Strata, number_in, repeated, strata_of, uneven
 from bandit_envs.kernels import choice, number
 from bandit_envs.stopping import RATES, Stratified, averages, discoveries, mismatch
 
@@ -96,7 +96,8 @@ def ab_test(
         ValueError: for a table that has no such control, or less than two variants, and as `Session.tell_table`; for a
             margin or lift of rates within strata without shares, and a lift of other results there.
     """
-    asked: dict[Any, Any] = {metric: (margin, lift)}
+    less = -1 if metric in lower else 1
+    asked: dict[Any, Any] = {metric: tuple(one and less * number("margin or lift", one) for one in (margin, lift))}
     if guardrails is not None and (metric is None or isinstance(sigma, float | int)):
         raise ValueError(f"guardrails need metric=, and no number as sigma, got {metric!r:.80} and {sigma!r:.80}")
     asked |= {name: _allowed(name, by, -1 if name in lower else 1) for name, by in (guardrails or {}).items()}
@@ -135,6 +136,8 @@ def _compared(
     if not (known := [one for one in names if text == one] or [one for one in names if text == one.removesuffix(".0")]):
         raise ValueError(f"control must be one of {', '.join(names)}, got {control!r:.200}")
     control, margin, sigma = known[0], given["margin"], given.pop("sigma")
+    if len(names) < 2:
+        raise ValueError(f"{found.of}: it has no variant beside the control, {control!r}")
     if any(len(row.value) > 1 for row in found.rows):
         raise ValueError(f"{found.of}: a result must be one number; name the others by guardrails=")
     binary = all(set(row.value) <= {0, 1} if row.several is None else row.several.mean is None for row in found.rows)
@@ -146,8 +149,9 @@ def _compared(
     for head in repeated(found):
         text = f"{found.of}: several rows of an arm have the same {head!r}: results of one person are not independent"
         warnings.warn(f"{text}: one result of each, or a table of people, is what the promise is of", stacklevel=3)
-    named = found.days if strata in (None, True) else [strata] if isinstance(strata, str) else strata or []
-    cut = strata_of(found, [*named] or (found.days if shares else []), closed, control, today_everywhere())
+    days = sorted(found.days, key=lambda head: (head.lower() in SPANS, head.lower() not in DAYS))[:1]
+    named = days if strata is None else [strata] if isinstance(strata, str) else [*(strata or ())]
+    cut = strata_of(found, named or (days if shares else []), closed, control, today_everywhere())
     n, mean, squares = _cells(found.rows, cut.of, len(cut.over), names, binary)
     planned = None if shares is None else _planned(shares, names)
     uneven_p = 1.0 if planned is None else mismatch(n, planned)
@@ -187,13 +191,20 @@ def _compared(
     compared.loc[compared["name"].isin(list(why)), flags] = False
     pooled = [name for name in compared.columns if compared[name].dtype.kind == "f" and name != "mean"]
     compared.loc[compared["name"].isin([*moved] if uneven_p > UNPLANNED else []), pooled] = math.nan
-    compared.attrs |= {"open": why, "approximate": bool(noisy), "sigma": sigma, "mismatch": uneven_p}
+    compared.attrs |= {
+        "open": why,
+        "approximate": bool(noisy),
+        "sigma": sigma,
+        "mismatch": uneven_p if shares else None,
+    }
     compared.attrs["read"] = f"{found.read}; {cut.said}" if named else found.read
     compared["verdict"] = [row[-1] for row in against(compared)[1].values()]
     return compared
 
 
 def _planned(shares: Mapping[Any, float], names: Sequence[str]) -> NDArray[np.float64]:
+    if not isinstance(shares, Mapping):
+        raise ValueError(f"shares are by the names of arms, as A=0.5, got {shares!r:.200}")
     known = {normalize("NFC", str(name)).strip(): number("shares", x, 0, above=True) for name, x in shares.items()}
     if lost := [name for name in names if name not in known]:
         raise ValueError(f"shares must be of all arms, got {shares!r:.200} without {lost[0]!r:.80}")
@@ -238,8 +249,10 @@ def _stratified(
     n = np.where(n[:, [c]] > 0, n, 0.0)
     averaged, x = binary and (several or (a, b) != (1.0, 0.0)), np.rint(n * mean)
     if averaged and planned is None or a != 1.0 and not binary:
-        how = "needs the planned shares=" if binary else "of results that are not 0 or 1 has no test"
-        raise ValueError(f"{found.of}: a margin or lift {how} within strata; or say strata=False (--pooled)")
+        how = (
+            "a margin or lift of rates needs shares=" if binary else "a lift of results that are not 0 or 1 has no test"
+        )
+        raise ValueError(f"{found.of}: {how} within strata; or say strata=False (--pooled)")
     one = within_strata(n, mean, squares, problem, sigma)
     there = (n > 0) & (n[:, [c]] > 0) & (np.arange(len(names)) != c)
     w = np.where(there, 1 / (1 / np.maximum(n, 1) + 1 / np.maximum(n[:, [c]], 1)), 0.0)

@@ -140,6 +140,8 @@ def shipped(found: Any, tables: Any, p: Any, why: Any) -> list[str]:
                 lacks.append(f"{metric}: {why[d][name]}")
             elif p[d, i, 0] > level:
                 lacks.append(f"{metric} not yet shown to be {good} (p {p[d, i, 0]:.2g})")
+        whys = {one.get(name) for one in why}
+        lacks = lacks if len(whys) > 1 or None in whys else [*map(str, whys)]  # of the traffic, which all metrics have
         said = f"ship{basis}" if row["ship"] else f"open: {'; '.join(lacks)}"
         said = f"do not ship: {'; '.join(harms)}{basis}" if row["drop"] else said
         texts.append("control" if name == attrs["control"] else said)
