@@ -253,62 +253,57 @@ def _stratified(
             "a margin or lift of rates needs shares=" if binary else "a lift of results that are not 0 or 1 has no test"
         )
         raise ValueError(f"{found.of}: {how} within strata; or say strata=False (--pooled)")
-    one = within_strata(n, mean, squares, problem, sigma)
-    there = (n > 0) & (n[:, [c]] > 0) & (np.arange(len(names)) != c)
-    w = np.where(there, 1 / (1 / np.maximum(n, 1) + 1 / np.maximum(n[:, [c]], 1)), 0.0)
-    ours, base, every = (w * mean).sum(axis=0), (w * mean[:, [c]]).sum(axis=0), n.sum(axis=0)
+    one, K = within_strata(n, mean, squares, problem, sigma), np.arange(len(names))
+    there, every = (n > 0) & (n[:, [c]] > 0) & (K != c), n.sum(axis=0)
+    w = there / (1 / np.maximum(n, 1) + 1 / np.maximum(n[:, [c]], 1))
+    ours, base = (w * mean).sum(axis=0), (w * mean[:, [c]]).sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
         gap, total = (ours - base) / w.sum(axis=0), np.where(every > 0, (n * mean).sum(axis=0) / every, np.nan)
         lift = np.where((ours >= 0) & (base > 0), ours / base - 1, np.nan)
 
     def claimed(evidence: Any) -> tuple[Any, Any, Any]:
         """The largest evidence at the end of a day; and the arms that are better, and worse."""
-        top = np.maximum(evidence[cut.ends or [-1]].max(axis=0), 0.0)
-        now = np.where(np.arange(len(names)) == c, -np.inf, (evidence[-1] if rate == "fdr" else top)[:, 0])
-        return top, discoveries(now, delta, rate), discoveries(np.where(now == -np.inf, now, top[:, 1]), delta)
+        seen = evidence[cut.ends or [-1]]
+        now, top = seen[-1] if rate == "fdr" else seen.max(axis=0), seen.max(axis=0)
+        return top, discoveries(now[:, 0], delta, rate), discoveries(top[:, 1], delta)
 
-    def cut_off(ends: Any, edge: float, sides: Any) -> Any:
-        """Intervals of which those of what is found lie on its side."""
-        low, high = (np.where(side & (rate == "familywise"), far(end, edge), end)
-                     for side, far, end in zip(sides, (np.fmax, np.fmin), ends.T, strict=True))  # fmt: skip
-        return low, high
+    def cut_off(ends: Any, edge: float, over: Any, under: Any) -> list[Any]:
+        """The ends of intervals of which those of what is found lie on its side."""
+        sure, (low, high) = rate == "familywise", ends.T
+        return [np.where(over & sure, np.fmax(low, edge), low), np.where(under & sure, np.fmin(high, edge), high)]
 
-    top, *once = claimed(one.evidence)
-    once = [side & (not averaged) for side in once]
-    ends, ends_of = one.interval(delta), {"": (gap * np.nan,) * 2, "lift_": (gap * np.nan,) * 2}
+    (top, *once), ends, none = claimed(one.evidence), one.interval(delta), np.zeros(len(K), np.bool_)
+    once = [none, none] if averaged else once
     steady = (one.same > delta) & ~(once[0] & ((ends[:, 1] <= b) | once[1]) | once[1] & (ends[:, 0] >= b))
-    better, worse = (side & steady for side in once)
-    average, ends = [side & False for side in once], cut_off(ends, b, (better, worse))
-    if planned is not None and binary:
-        of_average, *average = claimed(averages(n, x, c, planned, a, b))
-        for name, effect, edge in (("", gap, b if a == 1 else np.nan), ("lift_", lift, a - 1 if b == 0 else np.nan)):
-            beyond = lambda z, by=name: averages(
-                n, x, c, planned, *((np.maximum(1 + z, 0.0), 0.0) if by else (1.0, z))
-            )[-1]
-            of_mean = replace(one, effect=effect, _beyond=beyond, _reach=1.0 if name == "" else 10.0)
-            ends_of[name] = cut_off(of_mean.interval(delta).clip(-1.0, 1.0 if name == "" else np.inf), edge, average)
-        (top, (better, worse)) = (of_average, average) if averaged else (top, (better, worse))
+    found_so, average = [side & steady for side in once], [none, none]
+    ends = np.array(cut_off(ends, b, *found_so))
+    spans = dict.fromkeys(("low", "high", "lift_low", "lift_high"), np.full(len(K), np.nan))
     if not binary:
-        ends_of[""] = ends
-    numbers = {"difference": gap, "low": ends_of[""][0], "high": ends_of[""][1]}
-    numbers |= {"lift": lift, "lift_low": ends_of["lift_"][0], "lift_high": ends_of["lift_"][1]}
-    if binary:
-        numbers |= dict(zip(("odds", "odds_low", "odds_high"), np.exp([one.effect, *ends]), strict=True))
-    numbers |= {"p": np.exp(-top[:, 0]), "p_worse": np.exp(-top[:, 1]), "same": one.same}
-    numbers = {name: np.where(np.arange(len(names)) == c, np.nan, value) for name, value in numbers.items()}
-    flags = {"better": better, "worse": worse, "better_once": once[0], "worse_once": once[1]}
+        spans |= {"low": ends[0], "high": ends[1]}
+    elif planned is not None:
+        of_average, *average = claimed(averages(n, x, c, planned, a, b))
+        top, found_so = (of_average, average) if averaged else (top, found_so)
+        gaps = replace(one, effect=gap, _reach=1.0, _beyond=lambda z: averages(n, x, c, planned, 1.0, z)[-1])
+        by = lambda z: averages(n, x, c, planned, np.maximum(1 + z, 0.0))[-1]
+        lifts = replace(one, effect=lift, _reach=10.0, _beyond=by).interval(delta).clip(-1.0)
+        spans["low"], spans["high"] = cut_off(gaps.interval(delta), b if a == 1 else np.nan, *average)
+        spans["lift_low"], spans["lift_high"] = cut_off(lifts, a - 1 if b == 0 else np.nan, *average)
+    odds = zip(("odds", "odds_low", "odds_high"), np.exp([one.effect, *ends]) if binary else (), strict=False)
+    numbers = {"mean": total, "difference": gap, "lift": lift, **spans, **dict(odds), "same": one.same}
+    numbers |= {name: np.exp(-np.maximum(side, 0.0)) for name, side in zip(("p", "p_worse"), top.T, strict=True)}
+    numbers = {name: np.where((K == c) & (name != "mean"), np.nan, value) for name, value in numbers.items()}
+    flags = dict(zip(("better", "worse", "better_once", "worse_once"), (*found_so, *once), strict=True))
     flags |= {"on_average": average[0], "worse_on_average": average[1]}
-    known = {
-        "name": names,
-        "pulls": every.astype(int),
-        "strata": [int(there.any(axis=1).sum()) if k == c else x for k, x in enumerate(there.sum(axis=0))],
-        "mean": total,
-    }
+    counts = np.where(K == c, there.any(axis=1).sum(), there.sum(axis=0))
+    known = {"name": names, "pulls": every.astype(np.int64), "strata": counts}
     table: DataFrame = pandas().DataFrame(known | numbers | flags)
     table.attrs |= {"level": delta, "rate": rate, "rate_level": delta, "by": problem.beyond, "doubts": []}
     table.attrs |= {"control": names[c], "minimize": False, "noun": cut.noun, "averaged": averaged}
-    at = f"{'on' if cut.noun == 'day' else 'in'} at least one {cut.noun}"
-    table.attrs |= {"unlike": one.unlike, "strata": cut.said, "at": at}
+    table.attrs |= {
+        "unlike": one.unlike,
+        "strata": cut.said,
+        "at": f"{'on' if cut.noun == 'day' else 'in'} at least one {cut.noun}",
+    }
     return table
 
 
