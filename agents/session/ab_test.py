@@ -246,8 +246,8 @@ def _stratified(
     """The comparison within strata that are over, by their cells (3, S, K)."""
     (a, b), c, delta, rate = problem.spaces[0], problem.control, given["delta"], given["rate"]
     n, mean, squares = (one if len(one) else np.zeros((1, len(names))) for one in cells)
-    n = np.where(n[:, [c]] > 0, n, 0.0)
-    averaged, x = binary and (several or (a, b) != (1.0, 0.0)), np.rint(n * mean)
+    every_n, n = n, np.where(n[:, [c]] > 0, n, 0.0)
+    averaged = binary and (several or (a, b) != (1.0, 0.0))
     if averaged and planned is None or a != 1.0 and not binary:
         how = (
             "a margin or lift of rates needs shares=" if binary else "a lift of results that are not 0 or 1 has no test"
@@ -281,13 +281,16 @@ def _stratified(
     if not binary:
         spans |= {"low": ends[0], "high": ends[1]}
     elif planned is not None:
-        of_average, *average = claimed(averages(n, x, c, planned, a, b))
+        every_x = np.rint(every_n * mean)
+        of_average, *average = claimed(averages(every_n, every_x, c, planned, a, b))
         top, found_so = (of_average, average) if averaged else (top, found_so)
-        gaps = replace(one, effect=gap, _reach=1.0, _beyond=lambda z: averages(n, x, c, planned, 1.0, z)[-1])
-        by = lambda z: averages(n, x, c, planned, np.maximum(1 + z, 0.0))[-1]
-        lifts = replace(one, effect=lift, _reach=10.0, _beyond=by).interval(delta).clip(-1.0)
-        spans["low"], spans["high"] = cut_off(gaps.interval(delta), b if a == 1 else np.nan, *average)
-        spans["lift_low"], spans["lift_high"] = cut_off(lifts, a - 1 if b == 0 else np.nan, *average)
+        for name, effect, most, edge, of in (
+            ("", gap, 1.0, b if a == 1 else np.nan, lambda z: (1.0, z)),
+            ("lift_", lift, 10.0, a - 1 if b == 0 else np.nan, lambda z: (np.maximum(1 + z, 0.0), 0.0)),
+        ):
+            nats = lambda z, sign, of=of: averages(every_n, every_x, c, planned, *of(z))[..., int(sign < 0)]
+            span = replace(one, effect=effect, _reach=most, _nats=nats).interval(delta).clip(-1.0)
+            spans[f"{name}low"], spans[f"{name}high"] = cut_off(span, edge, *average)
     odds = zip(("odds", "odds_low", "odds_high"), np.exp([one.effect, *ends]) if binary else (), strict=False)
     numbers = {"mean": total, "difference": gap, "lift": lift, **spans, **dict(odds), "same": one.same}
     numbers |= {name: np.exp(-np.maximum(side, 0.0)) for name, side in zip(("p", "p_worse"), top.T, strict=True)}

@@ -656,6 +656,7 @@ def _long(
     used = [arm, *values, *counts.values(), *(j for j in (item, undone) if j is not None)]
     others = [j for j in range(len(table.columns)) if j not in used]
     days = [j for j in others if _is_days(table.columns[j], [row[j] for row in table.rows[:FIRST]])]
+    wells = [j for j in others if table.columns[j].lower() == "well"]
     found, arms, left, places = list[Measurement](), dict[str, None](), Counter[str](), list[int]()
     for i, row in enumerate(table.rows):
         value, place = tuple([table.number(i, j) for j in values]), table.places[i]
@@ -684,9 +685,9 @@ def _long(
     kept, heads = [one for one in found if one.arm not in sums], [head or "the index" for head in table.columns]
     arms = {name: None for name in arms if name not in sums}
     parts = {"names": [arm], "values": values, **{name: [j] for name, j in counts.items()}}
-    parts |= {"items": [] if item is None else [item], "days": days}
+    parts |= {"items": [] if item is None else [item], "days": days, "wells": wells}
     said = [f"{what} in {', '.join(repr(heads[j]) for j in js)}" for what, js in parts.items() if js]
-    rest = [repr(heads[j]) for j in others if j not in days and (table.columns[j] or j >= table.levels)]
+    rest = [repr(heads[j]) for j in others if j not in days + wells and (table.columns[j] or j >= table.levels)]
     each = Counter((one.arm, one.item) for one in kept).values()
     times = f"{min(each)} to {max(each)}" if each and min(each) < max(each) else f"{max(each, default=0)}"
     many = f"{len(kept)} rows, {len(arms)} arms, {times} of each{' on an item' * (item is not None)}"

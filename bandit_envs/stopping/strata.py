@@ -1,28 +1,23 @@
 """Evidence against a control within strata, as days, countries or plates, whose effects drop out.
 
 Of S strata and K arms; n, x, mean: results, successes and means (S, K); c the control. A stratum in which an arm, or
-the control, has no result says nothing of the arm. Each statistic is a nonnegative supermartingale over closed strata,
-begun at 1, where its null holds; docs/certificates-theory.md has the proofs. A stratum must be closed, or end, without
-a look at its outcomes, and what is left of it counts 1: the statistic of a table that grows is no martingale.
+the control, has no result says nothing of the arm. Each statistic is an e-process where its null holds, 1 at most on
+average whenever one stops; docs/certificates-theory.md has them, and the proofs. A stratum must be closed, or end,
+without a look at its outcomes; what is left of it counts 1, as a table that grows is no martingale.
 
-odds        the likelihood ratio of the tilt t, conditional on the successes m = x_i + x_c of the stratum,
-            exp(t x_i) / E exp(t X), X hypergeometric (n_i of n_i + n_c, m); multiplied over strata, then mixed over
-            tilts (Cochran 1954; Mantel & Haenszel 1959, as an e-process). Null: in no stratum p_i > p_c.
-means       exp(t S - t^2 V / 2), S = sum of d / v, V of 1 / v, d = mean_i - mean_c - margin,
-            v = sigma^2 (1 / n_i + 1 / n_c); Gaussian results. Null: in no stratum mean_i > mean_c + margin.
-common      the same of an unknown sigma of all arms and strata. Numerator: the marginal likelihood of d and of all sums
-            of squares about an arm's mean in a stratum, sigma^2 inverse gamma as the first stratum's squares say, the
-            effect `TAU` sigma |N(0, 1)|; denominator: their largest likelihood over sigma and the null (universal
-            inference: Wasserman, Ramdas & Balakrishnan 2020). Any choice of arms that looks at all earlier strata.
-averages    prod of 1 + l z, z = (y - g) (1{i} / q - a 1{c} / (1 - q)) - b - g (a - 1), q the known probability of arm i
-            among visitors of i or c, y an outcome, g any number fixed before the stratum; mixed over l. Its mean is
-            p_i - a p_c - b, and prod of 1 + l E z <= exp(l sum of E z). Null: p_i <= a p_c + b in the mean over
-            visitors so far, whatever rates do; valid at any time, in a stratum too.
+odds        of results 0 or 1, conditional on the successes of a stratum (Cochran 1954; Mantel & Haenszel 1959, as an
+            e-process). Null: in no stratum p_i > p_c.
+means       of Gaussian results of a known sigma. Null: in no stratum mean_i > mean_c + margin.
+common      the same of an unknown sigma of all arms and strata (universal inference: Wasserman, Ramdas & Balakrishnan
+            2020). The first stratum's squares are its prior. Arms may be chosen by all earlier strata.
+averages    bets on p_i > a p_c + b in the mean over visitors, by the known shares with which they are assigned. Null:
+            it is not so, whatever rates do. Valid at any time, in a stratum too.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,11 +31,13 @@ from .lifts import HOPED, NEAR_HOPED, TILTS, WEIGHTS
 Floats = NDArray[np.float64]
 
 LOST = 1e-18  # a term of a sum that is left out, as a part of the largest
-FARTHEST, HALVINGS = 12.0, 50  # log odds ratio, or differences in their widest standard errors; of a search for an end
-TAU, SHARES = np.array([0.5, 1.0, 2.0, 4.0]), np.array([0.15, 0.3, 0.3, 0.25])  # of an effect in units of sigma
+FARTHEST, HALVINGS = 12.0, 46  # log odds ratio; of a search for the likeliest
+FAR, FIRST, SEARCH = 1e3, 2.0**-12, 48  # of ends: sigmas; the first step, as a part of these; steps
+TAU, SHARES = np.array([0.5, 1.0, 2.0, 4.0, 32.0]), np.array([0.15, 0.3, 0.3, 0.23, 0.02])  # of an effect / sigma
 BETS = 0.9 * 0.5 ** np.arange(16.0)  # of the largest bet
 CONCENTRATIONS = (30.0, 1000.0, 30000.0)  # of shares about those that were planned
-LEAST = 1.0  # variance of the successes of an arm in a stratum that counts in the test of one effect
+RARE = 1e-6  # the probability below which an arm without visitors was not there, in place of having none by chance
+LEAST = 2.0  # variance of the successes of an arm in a stratum that counts in the test of one effect
 UNLIKE, SMALLEST = 1e-2, 1e-2  # p by which spreads differ; the least variance that counts, as a part of the common one
 
 
@@ -56,89 +53,80 @@ def tilted(n, other, total, theta):
     k = min(max(k, low), high)
     at = math.lgamma(n + 1.0) - math.lgamma(k + 1.0) - math.lgamma(n - k + 1.0)
     at += math.lgamma(other + 1.0) - math.lgamma(total - k + 1.0) - math.lgamma(other - total + k + 1.0)
-    every = n + other
-    at -= math.lgamma(every + 1.0) - math.lgamma(total + 1.0) - math.lgamma(every - total + 1.0)
-    sums, first, second = 1.0, 0.0, 0.0
-    for side in range(2):
-        x, term = k, 1.0
-        while term > LOST and (x < high if side == 0 else x > low):
-            if side == 0:
-                term *= (n - x) * (total - x) / ((x + 1.0) * (other - total + x + 1.0)) * w
-                x += 1.0
-            else:
-                term *= x * (other - total + x) / ((n - x + 1.0) * (total - x + 1.0) * w)
-                x -= 1.0
-            sums, first, second = sums + term, first + term * (x - k), second + term * (x - k) * (x - k)
+    at -= math.lgamma(n + other + 1.0) - math.lgamma(total + 1.0) - math.lgamma(n + other - total + 1.0)
+    sums, first, second, up, down = 1.0, 0.0, 0.0, (n - k, total - k), (k, other - total + k)
+    for side in (1.0, -1.0):
+        x, term, by, (a, b, c, d) = 0.0, 1.0, math.exp(side * theta), up + down if side > 0.0 else down + up
+        while term > LOST and a > 0.0 and b > 0.0:
+            term *= a * b / ((c + 1.0) * (d + 1.0)) * by
+            x, a, b, c, d = x + side, a - 1.0, b - 1.0, c + 1.0, d + 1.0
+            sums, first, second = sums + term, first + term * x, second + term * x * x
     mean = first / sums
     return at + theta * k + math.log(sums), k + mean, second / sums - mean * mean
 
 
 @jit
-def odds_terms(n, x, control, thetas, out):
-    """The log likelihood ratios of tilts `thetas` (K, T), and mean and variance of x there, in `out` (S, K, T, 3)."""
+def odds_terms(n, x, control, thetas):
+    """The log likelihood ratios of tilts `thetas` (K, T), and mean and variance of x there, (S, K, T, 3)."""
+    out = np.zeros((*n.shape, thetas.shape[1], 3))
     for s in range(len(n)):
         for i in range(n.shape[1]):
-            if i == control or n[s, i] == 0.0 or n[s, control] == 0.0:
-                continue
-            total = x[s, i] + x[s, control]
-            for t in range(thetas.shape[1]):
-                log, mean, variance = tilted(n[s, i], n[s, control], total, thetas[i, t])
-                out[s, i, t, 0], out[s, i, t, 1], out[s, i, t, 2] = thetas[i, t] * x[s, i] - log, mean, variance
-
-
-def logs(x: Any) -> Any:
-    """The logarithm of the sum of exponentials along the last axis."""
-    top = np.maximum(x.max(axis=-1, keepdims=True), -1e300)
-    return (top + np.log(np.exp(x - top).sum(axis=-1, keepdims=True)))[..., 0]
+            if i != control and n[s, i] > 0.0 and n[s, control] > 0.0:
+                for t in range(thetas.shape[1]):
+                    log, mean, variance = tilted(n[s, i], n[s, control], x[s, i] + x[s, control], thetas[i, t])
+                    out[s, i, t, 0], out[s, i, t, 1], out[s, i, t, 2] = thetas[i, t] * x[s, i] - log, mean, variance
+    return out
 
 
 def tilts_about(hoped: float, unit: float = 1.0) -> tuple[Floats, Floats]:
     """Tilts, as effects, and the logarithms of their weights, as those of `lifts`, which says what `hoped` is."""
     tilts, weights = unit * np.array(TILTS), np.array(WEIGHTS)
-    if hoped > 0.0:
-        near = np.full(len(NEAR_HOPED), math.log(HOPED / len(NEAR_HOPED)))
-        tilts = np.append(tilts, hoped * np.array(NEAR_HOPED))
-        weights = np.append(weights + math.log1p(-HOPED), near)
-    return tilts, weights
+    if not hoped > 0.0:
+        return tilts, weights
+    near = np.full(len(NEAR_HOPED), math.log(HOPED / len(NEAR_HOPED)))
+    return np.append(tilts, hoped * np.array(NEAR_HOPED)), np.append(weights + math.log1p(-HOPED), near)
 
 
-def both_sides(up: Any, down: Any, control: int) -> Floats:
-    """Evidence (.., K, 2), of which the control has none."""
-    found: Floats = np.stack([up, down], axis=-1)
-    found[..., control, :] = -math.inf
+def both_sides(nats: Callable[[Any, float], Any], edges: Any, control: int) -> Floats:
+    """Evidence (S, K, 2), of which the control has none."""
+    found: Floats = np.stack([nats(edge, sign) for edge, sign in zip(edges, (1.0, -1.0), strict=True)], axis=-1)
+    found[:, control] = -math.inf
     return found
 
 
 def one_effect(off: Floats, counts: Any, free: Any = math.inf) -> Floats:
-    """p of one effect in `counts` strata, by the sum `off` of squares of standardised differences; see `Stratified`.
-
-    free: degrees of freedom of the variance that these are divided by.
-    """
-    special, less = require("scipy.special", "a test of one effect", "evaluation"), np.maximum(counts - 1, 1)
-    p = special.chdtrc(less, off) if np.isinf(free).all() else special.fdtrc(less, np.maximum(free, 1), off / less)
-    found: Floats = np.where(counts > 1, np.minimum(p * counts * (counts - 1), 1.0), 1.0)
-    return found
+    """p of one effect in `counts` strata, by squares of differences over a variance of `free` degrees of freedom."""
+    special, less = require("scipy.special", "a test of one effect"), np.maximum(counts - 1, 1)
+    p = special.chdtrc(less, off) if np.isinf(free) else special.fdtrc(less, np.maximum(free, 1), off / less)
+    return np.where(counts > 1, np.minimum(p * counts * (counts - 1), 1.0), 1.0)
 
 
 def unlike_spreads(squares: Floats, free: Floats) -> bool:
     """Whether groups with these sums of squares, (G,), and degrees of freedom vary unlike each other (Bartlett)."""
-    there = free > 0
-    squares, free = squares[there], free[there]
+    squares, free = squares[free > 0], free[free > 0]
     if len(free) < 2 or not squares.sum() > 0:
         return False
     every = free.sum()
-    common = squares.sum() / every
-    log = np.log(np.maximum(squares / free / common, SMALLEST))  # rounded results may be equal
+    log = np.log(np.maximum(squares / free / (squares.sum() / every), SMALLEST))  # rounded results may be equal
     off = -float(free @ log) / (1.0 + (float((1.0 / free).sum()) - 1.0 / every) / (3.0 * (len(free) - 1)))
-    return bool(require("scipy.special", "a test of spreads", "evaluation").chdtrc(len(free) - 1, off) <= UNLIKE)
+    return bool(require("scipy.special", "a test of spreads").chdtrc(len(free) - 1, off) <= UNLIKE)
+
+
+def tables(control: int, n: Any, other: Any, is_binary: bool = False) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    """n, the other table, and where a stratum says something of an arm, (S, K); a ValueError for what is no such."""
+    n, other = np.array(n, np.float64), np.array(other, np.float64)
+    if n.ndim != 2 or not n.size or n.shape != other.shape or not 0 <= control < n.shape[1]:
+        raise ValueError(f"tables must be (S, K), control one of K, got {n.shape}, {other.shape} and {control!r}")
+    if not (n >= 0).all() or is_binary and not ((other >= 0) & (other <= n)).all():
+        raise ValueError("n must be at least 0, and x, of results that are 1, from 0 to n")
+    return n, other, (n > 0) & (n[:, [control]] > 0) & (np.arange(n.shape[1]) != control)
 
 
 def differences(n: Any, mean: Any, control: int) -> tuple[NDArray[np.bool_], Floats, Floats]:
     """Where a stratum says something of an arm, (S, K); its mean less the control's; 1 / n_i + 1 / n_c, else 1."""
-    n, mean = np.array(n, np.float64), np.array(mean, np.float64)
-    there = (n > 0) & (n[:, [control]] > 0) & (np.arange(n.shape[1]) != control)
-    d = np.where(there, mean - mean[:, [control]], 0.0)
-    return there, d, np.where(there, 1.0 / np.maximum(n, 1.0) + 1.0 / np.maximum(n[:, [control]], 1.0), 1.0)
+    n, mean, there = tables(control, n, mean)
+    d, v = mean - mean[:, [control]], 1.0 / np.maximum(n, 1.0) + 1.0 / np.maximum(n[:, [control]], 1.0)
+    return there, np.where(there, d, 0.0), np.where(there, v, 1.0)
 
 
 @dataclass
@@ -148,12 +136,13 @@ class Stratified:
     Attributes:
         evidence: (S, K, 2), after each stratum: nats against "in no stratum better", and "in no stratum worse"; the
             control has -inf. Let the largest so far count: Ville's inequality covers it.
-        effect: (K,) the likeliest effect common to all strata: the log odds ratio, or the difference of means; NaN
-            where there is none.
+        effect: (K,) the likeliest effect common to all strata: the log odds ratio, which may be infinite, or the
+            difference of means; NaN where there is none.
         same: (K,) p of "the effect is the same in all strata", by chi-squared or F tests after each stratum, the n-th
             with the share 1 / (n (n - 1)) of the error probability; 1 where fewer than two say something.
         counts: (K,) strata that say something of an arm.
-        spread: the standard deviation of a result; of odds NaN. unlike: whether spreads differ (`common`).
+        spread: the standard deviation of a result; NaN where it is unknown, or results are 0 or 1.
+        unlike: whether spreads differ, by a test at the level `UNLIKE` of the strata so far (`common`).
     """
 
     evidence: Floats
@@ -162,8 +151,8 @@ class Stratified:
     counts: NDArray[np.int64]
     spread: float
     unlike: bool
-    _beyond: Any  # of effects (K,): nats against "in no stratum above", and below, (K, 2)
-    _reach: Any  # how far ends are looked for
+    _nats: Any  # of edges (K,), and 1 or -1: nats against "in no stratum beyond", (S, K)
+    _reach: float  # how far ends are looked for
 
     def __post_init__(self) -> None:
         self.effect = np.where(self.counts > 0, self.effect, math.nan)
@@ -174,51 +163,39 @@ class Stratified:
         Without a common effect: some stratum's is above the low end, and some stratum's below the high one.
         """
         K, need = len(self.effect), math.log(2.0 * max(len(self.effect) - 1, 1) / level)
-        found = np.full((K, 2), math.nan)
-        there = self.counts > 0
+        begin, found = np.nan_to_num(self.effect, posinf=FARTHEST, neginf=-FARTHEST), np.zeros((K, 2))
         for side, sign in enumerate((-1.0, 1.0)):
-            near = np.where(there, np.nan_to_num(self.effect), 0.0)
-            far = near + sign * self._reach
-            beyond = self._beyond(far)[:, side] < need
-            for _ in range(HALVINGS):
-                middle = 0.5 * (near + far)
-                out = self._beyond(middle)[:, side] >= need
-                near, far = np.where(out, near, middle), np.where(out, middle, far)
-            found[:, side] = np.where(beyond, sign * math.inf, far)
-        found[~there] = math.nan
-        return found
+            near, step, out = np.zeros(K), np.full(K, self._reach * FIRST), np.zeros(K, np.bool_)
+            for _ in range(SEARCH):
+                at = begin + sign * np.minimum(near + step, self._reach)
+                beyond = self._nats(at, -sign)[-1] >= need
+                out |= beyond
+                near, step = np.where(beyond, near, near + step), np.where(out, 0.5, 2.0) * step
+            found[:, side] = np.where(out, begin + sign * near, sign * math.inf)
+        return np.where(self.counts[:, None] > 0, found, math.nan)
 
     @classmethod
     def odds(cls, n: ArrayLike, x: ArrayLike, control: int, hoped: float = 0.0) -> Stratified:
         """Of results that are 0 or 1: n results, x of them 1, (S, K); `hoped`: a log odds ratio that one hopes for."""
-        n, x = np.array(n, np.float64), np.array(x, np.float64)
-        (there, *_), (tilts, weights), K = differences(n, x, control), tilts_about(hoped), n.shape[1]
+        (n, x, there), (tilts, weights) = tables(control, n, x, True), tilts_about(hoped)
+        there, K = there & (x + x[:, [control]] > 0) & (x + x[:, [control]] < n + n[:, [control]]), n.shape[1]
 
-        def terms(thetas: Floats) -> Floats:
-            out = np.zeros((*n.shape, thetas.shape[1], 3))
-            odds_terms(n, x, control, thetas, out)
-            return out
+        def nats(theta: Any, sign: float) -> Any:
+            at = np.broadcast_to(theta, K)[:, None] + sign * np.append(0.0, tilts)
+            found = np.cumsum(odds_terms(n, x, control, at)[..., 0], axis=0)
+            return np.logaddexp.reduce(weights + found[..., 1:] - found[..., :1], axis=-1)
 
-        def sides(ratios: Floats) -> Floats:
-            up, down = (logs(weights + one) for one in np.split(ratios, 2, axis=-1))
-            return both_sides(up, down, control)
-
-        def beyond(theta: Floats) -> Floats:
-            at = theta[:, None] + np.concatenate([np.zeros(1), tilts, -tilts])
-            found = terms(at)[..., 0].sum(axis=0)
-            return sides(found[:, 1:] - found[:, :1])
-
-        at = np.concatenate([tilts, -tilts])[None].repeat(K, axis=0)
-        evidence, ends = sides(np.cumsum(terms(at)[..., 0], axis=0)), np.array([[-FARTHEST], [FARTHEST]]).repeat(K, 1)
+        ends = np.array([[-FARTHEST], [FARTHEST]]).repeat(K, axis=1)
         for _ in range(HALVINGS):
             effect = ends.mean(axis=0)
-            is_low = (x - terms(effect[:, None])[:, :, 0, 1]).sum(axis=0, where=there) > 0
+            is_low = (x - odds_terms(n, x, control, effect[:, None])[:, :, 0, 1]).sum(axis=0, where=there) > 0
             ends = np.where([is_low, ~is_low], effect, ends)
-        _, mean, variance = np.moveaxis(terms(effect[:, None])[:, :, 0], -1, 0)
+        _, mean, variance = np.moveaxis(odds_terms(n, x, control, effect[:, None])[:, :, 0], -1, 0)
         shown = there & (variance >= LEAST)
         off = ((x - mean) ** 2 / np.where(shown, variance, 1.0)).sum(axis=0, where=shown)
-        same = one_effect(off, shown.sum(axis=0))
-        return cls(evidence, effect, same, there.sum(axis=0), math.nan, False, beyond, 2.0 * FARTHEST)
+        effect = np.where(np.abs(effect) > FARTHEST - 1e-6, np.copysign(math.inf, effect), effect)
+        evidence, same = both_sides(nats, (0.0, 0.0), control), one_effect(off, shown.sum(axis=0))
+        return cls(evidence, effect, same, there.sum(axis=0), math.nan, False, nats, 2.0 * FARTHEST)
 
     @classmethod
     def means(
@@ -226,74 +203,54 @@ class Stratified:
     ) -> Stratified:
         """Of Gaussian results of the standard deviation `sigma`: n results and their mean, (S, K).
 
-        Args:
-            edges: better is "by more than the first", worse is "not by as much as the second".
-            hoped: an effect beyond the first that one hopes for, in the unit of a result.
+        Better is "by more than the first of `edges`", worse "not by as much as the second"; `hoped`: by how much more.
         """
         (there, d, v), (tilts, weights) = differences(n, mean, control), tilts_about(hoped, sigma)
         w = np.where(there, 1.0 / (v * sigma**2), 0.0)
         V, S = np.cumsum(w, axis=0), np.cumsum(w * d, axis=0)
 
-        def sides(S: Floats, V: Floats, edges: Any) -> Floats:
-            up, down = ((sign * (S - edge * V))[..., None] for sign, edge in zip((1.0, -1.0), edges, strict=True))
-            up, down = (logs(weights + tilts * one - 0.5 * tilts**2 * V[..., None]) for one in (up, down))
-            return both_sides(up, down, control)
+        def nats(edge: Any, sign: float) -> Any:
+            one = (sign * (S - edge * V))[..., None]
+            return np.logaddexp.reduce(weights + tilts * one - 0.5 * tilts**2 * V[..., None], axis=-1)
 
-        counts, (S_all, V_all) = there.sum(axis=0), (S[-1], np.maximum(V[-1], 1e-300))
-        effect, reach = S_all / V_all, 1e3 * (sigma + 1.0 / (sigma * V_all))
+        counts, effect = there.sum(axis=0), S[-1] / np.maximum(V[-1], 1e-300)
         same = one_effect((w * (d - effect) ** 2).sum(axis=0), counts)
-        beyond = lambda edge: sides(S_all, V_all, (edge, edge))
-        return cls(sides(S, V, edges), effect, same, counts, sigma, False, beyond, reach)
+        return cls(both_sides(nats, edges, control), effect, same, counts, sigma, False, nats, FAR * sigma)
 
     @classmethod
-    def common(
-        cls, n: ArrayLike, mean: ArrayLike, squares: ArrayLike, control: int, edges: Any = (0.0, 0.0)
-    ) -> Stratified:
+    def common(cls, n: Any, mean: Any, squares: Any, control: int, edges: Any = (0.0, 0.0)) -> Stratified:
         """Of Gaussian results of one standard deviation that nobody knows; `squares`: about each mean, (S, K).
 
-        Strata before the first in which results are repeated twice say nothing.
+        Strata before the first in which results are repeated say nothing.
         """
         n, squares, special = np.array(n, np.float64), np.array(squares, np.float64), require("scipy.special", "sigma")
         there, d, v = differences(n, mean, control)
         free, own = np.maximum(n - 1.0, 0.0), squares.sum(axis=1)
-        prior = (free.sum(axis=1) >= 2.0) & (own > 0)
-        first = int(np.argmax(prior)) if prior.any() else len(n)
+        first = int(np.argmax(np.append((free.sum(axis=1) > 0.0) & (own > 0), True)))
         there[:first] = False
         w, begin = np.where(there, 1.0 / v, 0.0), np.take_along_axis(d, np.argmax(there, axis=0)[None], axis=0)
         W, Z, N = (np.cumsum(one, axis=0) for one in (w, w * (d - begin), there))
-        safe = np.maximum(W, 1e-300)
-        R = np.maximum(np.cumsum(w * (d - begin) ** 2, axis=0) - Z**2 / safe, 0.0)
+        place = begin + Z / np.maximum(W, 1e-300)
+        R = np.maximum(np.cumsum(w * (d - begin) ** 2, axis=0) - Z**2 / np.maximum(W, 1e-300), 0.0)
         after = np.arange(len(n)) > first
-        tot, dof = np.cumsum(own * after)[:, None], np.cumsum(free.sum(axis=1) * after)[:, None]
-        known = (0.5 * free[first].sum(), 0.5 * own[first]) if prior.any() else (0.0, 0.0)
-        seen = [begin + Z / safe, W, R, N, np.broadcast_to(tot, W.shape), np.broadcast_to(dof, W.shape)]
+        total, m = np.cumsum(own * after)[:, None] + R, np.cumsum(free.sum(axis=1) * after)[:, None] + N
+        a, b = (0.5 * free[first].sum(), 0.5 * own[first]) if first < len(n) else (1.0, 1.0)
 
-        def against(off: Any, W: Any, R: Any, N: Any, tot: Any, dof: Any) -> Any:
-            """Nats, where the effect lies `off` beyond the null."""
-            (a, b), some, off = known, (N > 0) & (off > 0), np.maximum(off, 0.0)[..., None]
-            W, R, m = W[..., None], (tot + R)[..., None], (dof + N)[..., None]
-            p = W * TAU**2
-            more, half = a + 0.5 * m, b + 0.5 * (R + W * off**2 / (1.0 + p))
-            place = off * p / (1.0 + p) / np.sqrt(half / more * TAU**2 / (1.0 + p))
-            found = np.log(2.0 * SHARES * special.stdtr(2.0 * more, place)) - 0.5 * np.log1p(p)
+        def nats(edge: Any, sign: float) -> Any:
+            off, p = sign * (place - edge)[..., None], W[..., None] * TAU**2
+            more, half = (a + 0.5 * m)[..., None], b + 0.5 * (total[..., None] + W[..., None] * off**2 / (1.0 + p))
+            at = off * p / (1.0 + p) / np.sqrt(half / more * TAU**2 / (1.0 + p))
+            found = np.log(2.0 * SHARES * np.maximum(special.stdtr(2.0 * more, at), 1e-300)) - 0.5 * np.log1p(p)
             found += special.gammaln(more) - special.gammaln(a) + a * math.log(b) - more * np.log(half)
-            m = np.maximum(m, 1.0)
-            return np.where(some, logs(found + 0.5 * m * (np.log((R + W * off**2) / m) + 1.0)), 0.0)
+            least = (total + W * np.maximum(off[..., 0], 0.0) ** 2) / np.maximum(m, 1.0)
+            return np.logaddexp.reduce(found, axis=-1) + special.xlogy(0.5 * m, least) + 0.5 * m
 
-        def sides(place: Any, *seen: Any, edges: Any) -> Floats:
-            if not prior.any():
-                return both_sides(np.zeros(place.shape), np.zeros(place.shape), control)
-            with np.errstate(divide="ignore"):
-                return both_sides(against(place - edges[0], *seen), against(edges[1] - place, *seen), control)
-
-        last = [one[-1] for one in seen]
-        every, counts, effect = free.sum() + np.maximum(N[-1] - 1, 0).sum(), N[-1], last[0]
-        spread = math.sqrt((squares.sum() + R[-1].sum()) / max(every, 1.0))
-        same = one_effect(R[-1] / max(spread, 1e-300) ** 2, counts, every)
-        unlike = unlike_spreads(np.append(squares.sum(axis=0), R[-1]), np.append(free.sum(axis=0), counts - 1.0))
-        beyond = lambda edge: sides(*last, edges=(edge, edge))
-        reach = 1e3 * spread * (1.0 + 1.0 / np.maximum(W[-1], 1e-12) ** 0.5)
-        return cls(sides(*seen, edges=edges), effect, same, counts, spread, unlike, beyond, reach)
+        counts, R, every = N[-1], R[-1], free.sum() + np.maximum(N[-1] - 1, 0).sum()
+        spread = math.sqrt((squares.sum() + R.sum()) / every) if first < len(n) else math.nan
+        same = one_effect(R / spread**2, counts, every)
+        unlike = unlike_spreads(np.append(squares.sum(axis=0), R), np.append(free.sum(axis=0), counts - 1.0))
+        reach = FAR * spread if first < len(n) else 0.0
+        return cls(both_sides(nats, edges, control), place[-1], same, counts, spread, unlike, nats, reach)
 
 
 def averages(n: ArrayLike, x: ArrayLike, control: int, shares: ArrayLike, a: float = 1.0, b: float = 0.0) -> Floats:
@@ -302,29 +259,26 @@ def averages(n: ArrayLike, x: ArrayLike, control: int, shares: ArrayLike, a: flo
     Args:
         n, x: results that are 0 or 1, and how many were 1, (S, K), by strata in the order of time.
         shares: (K,) the probabilities with which a visitor is assigned to an arm; only their ratios to the control's
-            count, and must be the same at all times in which both arms are there.
+            count, and must be the same whenever both arms are there. An arm without visitors was not there, unless that
+            has a probability above `RARE` by chance: then the stratum may only count against the claim.
     """
-    n, x, q = np.array(n, np.float64), np.array(x, np.float64), np.array(shares, np.float64)
-    q = q / (q + q[control])
-    every, ones = (one + one[:, [control]] for one in (n, x))
-    before = np.cumsum(every, axis=0) - every
-    g = np.where(before > 0, (np.cumsum(ones, axis=0) - ones) / np.maximum(before, 1.0), 0.0)
-    less = b + g * (a - 1.0)
-    outcomes = [
-        (x, (1.0 - g) / q - less),
-        (n - x, -g / q - less),
-        (x[:, [control]], -a * (1.0 - g) / (1.0 - q) - less),
-        (n[:, [control]] - x[:, [control]], a * g / (1.0 - q) - less),
-    ]
-    there = (n > 0) & (n[:, [control]] > 0)
+    (n, x, there), planned = tables(control, n, x, True), np.array(shares, np.float64)
+    q = planned / (planned + planned[control])
+    n_c, x_c = n[:, [control]], x[:, [control]]
+    before, ones = (np.cumsum(one, axis=0) - one for one in (n + n_c, x + x_c))
+    g = ones / np.maximum(before, 1.0)
+    parts = (x, 1.0 - g, 1.0 / q), (n - x, -g, 1.0 / q), (x_c, 1.0 - g, a / (q - 1.0)), (n_c - x_c, -g, a / (q - 1.0))
+    by_chance = ~there & (np.where(n > 0, q, 1.0 - q) ** (n + n_c) > RARE)
     farthest = np.maximum(1.0 / q, a / (1.0 - q)) + abs(b) + abs(a - 1.0)
-    found = []
-    for sign in (1.0, -1.0):
+
+    def nats(_: float, sign: float) -> Any:
         bets = sign * BETS / farthest[:, None]
-        capital = sum(many[..., None] * np.log1p(bets * z[..., None]) for many, z in outcomes)
-        found.append(logs(np.cumsum(np.where(there[..., None], capital, 0.0), axis=0) - math.log(len(BETS))))
-    up, down = found
-    return both_sides(up, down, control)
+        parts_of = [many[..., None] * np.log1p(bets * (by * y - b - g * (a - 1.0))[..., None]) for many, y, by in parts]
+        capital = sum(parts_of, np.zeros(1))
+        capital = np.where(there[..., None], capital, np.where(by_chance[..., None], np.minimum(capital, 0.0), 0.0))
+        return np.logaddexp.reduce(np.cumsum(capital, axis=0) - math.log(len(BETS)), axis=-1)
+
+    return both_sides(nats, (0.0, 0.0), control)
 
 
 def mismatch(counts: ArrayLike, shares: ArrayLike) -> float:
@@ -332,18 +286,15 @@ def mismatch(counts: ArrayLike, shares: ArrayLike) -> float:
 
     Args:
         counts: visitors (S, K). Strata with the same arms, those with visitors, are one; shares are those of these.
+            A stratum so small that an arm may have no visitor by chance, with a probability above `RARE`, is left out.
         shares: (K,) planned, above 0.
     """
-    counts, shares, groups = np.array(counts, np.float64), np.array(shares, np.float64), dict[bytes, Any]()
-    special = require("scipy.special", "a test of shares", "evaluation")
-    for row in counts:
-        key = (row > 0).tobytes()
-        groups[key] = groups.get(key, 0.0) + row
-    found = np.zeros(len(CONCENTRATIONS))
-    for row in groups.values():
-        there = row > 0
-        row, planned = row[there], shares[there] / shares[there].sum()
-        alpha = np.array(CONCENTRATIONS)[:, None] * planned
-        found += special.gammaln(alpha.sum(axis=1)) - special.gammaln(alpha.sum(axis=1) + row.sum())
+    n, q, special = np.array(counts, np.float64), np.array(shares, np.float64), require("scipy.special", "shares")
+    n = n[(1.0 - q.min() / q.sum()) ** n.sum(axis=1) <= RARE]
+    size, found = np.array(CONCENTRATIONS), np.full(len(CONCENTRATIONS), -math.log(len(CONCENTRATIONS)))
+    for there in np.unique(n > 0, axis=0):
+        row, planned = n[((n > 0) == there).all(axis=1)].sum(axis=0)[there], q[there] / q[there].sum()
+        alpha = size[:, None] * planned
         found += (special.gammaln(alpha + row) - special.gammaln(alpha)).sum(axis=1) - row @ np.log(planned)
-    return float(min(np.exp(-logs(found - math.log(len(CONCENTRATIONS)))), 1.0))
+        found += special.gammaln(size) - special.gammaln(size + row.sum())
+    return float(min(np.exp(-np.logaddexp.reduce(found)), 1.0))
