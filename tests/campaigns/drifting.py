@@ -33,10 +33,10 @@ def drifting(random: Any, most: float, effect: float = 1.0) -> Any:
     return pd.DataFrame(rows, columns=["day", "part", "variant", "n", "successes"])
 
 
-def false_finds(tests: int, most: float = 1.4, effect: float = 1.0, looks: int = 2) -> int:
+def false_finds(tests: int, most: float = 1.4, effect: float = 1.0, looks: int = 2, first: int = 0) -> int:
     """Tests in which a variant is found to be better at any look; the day of the look is not over."""
     wrong = 0
-    for seed in range(tests):
+    for seed in range(first, first + tests):
         table = drifting(np.random.default_rng(seed), most, effect)
         for k in np.linspace(LOOKS, DAYS * LOOKS, looks).astype(int):
             seen = table[table["day"] * LOOKS + table["part"] < k]

@@ -115,10 +115,10 @@ def test_a_variant_ships_that_is_better_and_does_no_harm() -> None:
 
 
 def test_guardrails_of_means_of_single_results_and_within_days() -> None:
-    random, n = np.random.default_rng(0), 24_000
+    random, n = np.random.default_rng(0), 9000
     raw = pd.DataFrame({"variant": random.choice(list("ABC"), n), "day": random.integers(1, 7, n)})
     better, slow = raw["variant"] != "A", raw["variant"] == "C"
-    raw["bought"] = (random.random(n) < 0.2 + 0.05 * better + 0.02 * (raw["day"] > 3)).astype(int)
+    raw["bought"] = (random.random(n) < 0.2 + 0.12 * better + 0.02 * (raw["day"] > 3)).astype(int)
     raw["seconds"] = random.normal(10 + raw["day"], 2) + 0.8 * slow
     for how in ({"strata": False}, {"shares": dict.fromkeys("ABC", 1)}):
         found = agents.ab_test(raw, "A", metric="bought", guardrails={"seconds": 0.3}, lower=["seconds"], **how)
