@@ -301,7 +301,7 @@ class Session:
             arm = asks.get(asked, one.arm)
             rows.append((place, arm, one.several or value, one.item if self.task.items else None))
         if strata is not None and plate is None:
-            rows = [(*row[:3], name) for row, name in zip(rows, strata.read(found), strict=True)]
+            rows = strata.ordered(found, rows)
         return self._record(rows, who, found.of, again)
 
     def _record(
@@ -791,7 +791,8 @@ class Session:
     @property
     def compares(self) -> bool:
         """Whether there is a control that arms are compared with."""
-        return self._look(lambda state: state.control_arm is not None and state.run.certifier is not None)
+        known = self._look(lambda state: state.run.certifier is not None or state.strata is not None)
+        return known and self._look(lambda state: state.control_arm is not None)
 
     def comparison(self, rate: str = "familywise") -> DataFrame:
         """A table of the arms that there are against the control, of `BetterThanControl`, at any time.

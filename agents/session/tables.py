@@ -28,6 +28,7 @@ from .design import code_of, plated, refuse_code
 from .fold import KINDS, State, count_of, sample_of
 from .log import ADDED, ASKED, COUNTED, FAILED, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event
 from .setup import checked_name
+from .strata import StrataRun
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -143,6 +144,8 @@ def claims_table(state: State, rate: str = "familywise") -> DataFrame:
 def comparison_table(state: State, rate: str) -> DataFrame:
     """The table of the arms against the control; see `Session.comparison`."""
     run, there = state.run, state.active
+    if isinstance(run, StrataRun):
+        return run.comparison(rate)
     problem: Any = run.problem
     if problem.control_arm is None or run.certifier is None:
         text = f"arms are compared with a control in BetterThanControl, {MOST_PAIRED} arms at most,"

@@ -168,7 +168,7 @@ def test_verdicts_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixt
     assert main(["ab-test", str(tmp_path / "t.csv"), "--control", "A", "--metric", "signups", *rails]) == 0
     out = [line.split() for line in capsys.readouterr().out.splitlines() if line[:2] in ("na", "B ", "C ")]
     assert out[0] == ["name", "results", "signups", "kept", "crashes"]
-    assert (out[1][-1], out[2][-11:-3]) == ("ship", "do not ship: kept worse by more than".split())
+    assert (out[1][-1], out[2][-11:-3]) == ("ship", ["do", "not", "ship:", "kept", "worse", "by", "more", "than"])
     assert out[1][2:4] == ["+50", "%"]
     for wrong in (["--guardrail", "kept"], ["--shares", "0.5", "0.5"], ["--sigma", "x"]):
         assert main(["ab-test", str(tmp_path / "t.csv"), "--control", "A", "--metric", "signups", *wrong]) == 2
