@@ -196,6 +196,8 @@ def print_comparison(found: Any) -> None:
     heads = ["name", "results", column, what, f"{100 - 100 * attrs['level']:.4g} % interval of all", "p", ""]
     print(table(heads, [[str(x) for x in (name, n, one, *row)] for name, n, one, row in shown], right=(1, 2, 3, 5)))
     print(sentence)
+    if noun is not None and "; not yet" in attrs["strata"]:
+        print(attrs["strata"])
 
 
 def print_shipped(found: Any) -> None:
