@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .pictures import watch as watch
     from .session import Session as Session
     from .session import ab_test as ab_test
+    from .session import ab_test_plan as ab_test_plan
     from .session import rehearse as rehearse
 
 # Modules, and the names that are imported from them when they are first asked for. `train` and `load` come with
@@ -45,7 +46,7 @@ _ON_USE = {
     ".learned": ("load", "train"),
     ".logs": ("compare_logs", "logs_table"),
     ".pictures": ("race", "report", "watch"),
-    ".session": ("Session", "ab_test", "rehearse"),
+    ".session": ("Session", "ab_test", "ab_test_plan", "rehearse"),
 }
 
 __all__ = [
@@ -57,6 +58,7 @@ __all__ = [
     "IndexPolicy",
     "Session",
     "ab_test",
+    "ab_test_plan",
     "benchmark",
     "compare_logs",
     "evaluate",

@@ -328,12 +328,10 @@ def _expected(task: BenchmarkTask, label: str) -> tuple[float, float]:
 @functools.cache
 def _seconds(version: str) -> dict[str, dict[str, float]]:
     """By task and agent, the seconds in the table of this package's agents, where it has them."""
-    found: dict[str, dict[str, float]] = {}
-    path = Path(__file__).with_name(f"{version}.csv")
-    with path.open(newline="", encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            if row.get("seconds"):
-                found.setdefault(row["task"], {})[row["agent"]] = float(row["seconds"])
+    found = dict[str, dict[str, float]]()
+    for row in csv.DictReader(Path(__file__).with_name(f"{version}.csv").read_text(encoding="utf-8").splitlines()):
+        if row.get("seconds"):
+            found.setdefault(row["task"], {})[row["agent"]] = float(row["seconds"])
     return found
 
 

@@ -44,7 +44,7 @@ class Command(Documented, ABC):
         """Do the work and print the result; returns the code to exit with, None: 0."""
 
 
-class TableOptions(Documented, of="measurements", without="table arm value binary"):
+class TableOptions(Documented, of="measurements", without="table arm value binary metric"):
     """How a table in a file is read, where that is not recognised."""
 
 

@@ -18,7 +18,7 @@ import tyro
 import bandit_envs
 
 from ..evaluation.progress import compilation_noted
-from .ab_test import ABTest
+from .ab_test import ABPlan, ABTest
 from .benchmark import Benchmark
 from .compare import Compare
 from .environment import EnvironmentCommand, EnvironmentOptions, import_problems, problem_options_type
@@ -44,6 +44,7 @@ COMMANDS: dict[str, type[Command]] = {
     "reproduce": Reproduce,
     "session": Session,
     "ab-test": ABTest,
+    "ab-plan": ABPlan,
     "gate": Gate,
     "compare": Compare,
 }

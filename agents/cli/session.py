@@ -161,14 +161,22 @@ class Ask(Action, of="Session.ask", without="take_over run"):
     """Ask what to measure next, a line for each measurement."""
 
     n: Annotated[int, arg(aliases=["-n"], metavar="N")] = 1
+    map: bool = False
+    """Print the map of each plate instead, as CSV; later `session show FILE --plate N` does."""
 
     def act(self, session: agents.Session) -> None:
-        names, before = session.names, session.pending
-        tabled, D = bool(session.task.items), session.task.D
-        if arms := session.ask(self.n, self.who):  # once values stand in its lines, `import` reads this as a table
-            print("\t".join(["name", *["item"] * tabled, *(["value"] if D == 1 else [f"value_{d}" for d in range(D)])]))
-        for arm in arms:
-            print("\t".join([arm.code or names[arm], *[str(arm.item)] * tabled, *[""] * D]))
+        names, before, wells = session.names, session.pending, "plate" in session.wishes
+        tabled, D, places = bool(session.task.items), session.task.D, ["plate", "well"] * wells
+        if self.map and not wells:
+            raise ValueError("--map is of plates: this session was begun without --plate")
+        arms, values = session.ask(self.n, self.who), ["value"] if D == 1 else [f"value_{d}" for d in range(D)]
+        if arms and not self.map:  # once values stand in its lines, `import` reads this as a table
+            print("\t".join(["name", *["item"] * tabled, *places, *values]))
+        for arm in () if self.map else arms:
+            shown = [arm.code or names[arm], *[arm.item] * tabled, *[getattr(arm, place) for place in places]]
+            print("\t".join([*map(str, shown), *[""] * D]))
+        for plate in dict.fromkeys(arm.plate for arm in arms if self.map):
+            print(for_spreadsheets(session.plate_map(plate or 0)).to_csv())
         if not arms:
             words.tell_why(session)
         elif before:
@@ -216,10 +224,29 @@ class Import(TableOptions, Action, of="Session.tell_table", also="measurements")
         words.print_state(session, owner=not session.wishes.get("blind"))
 
 
-class Show(Action):
+class Show(Action, also="Session.plot", named={"plot": "path"}):
     """Show the arms, the answer, and what waits."""
 
+    csv: Path | None = None
+    """A file for the table of all arms, or the map of the plate."""
+    plate: int | None = None
+    """The number of a plate: its map alone is shown, as CSV."""
+    plot: Path | None = None
+    force: bool = False
+    """Overwrite the files."""
+
     def act(self, session: agents.Session) -> None:
+        refuse_to_overwrite([one for one in (self.csv, self.plot) if one is not None], self.force, "name")
+        if self.plot is not None:
+            session.plot(self.plot)
+        if self.plate is not None or self.csv is not None:
+            found = for_spreadsheets(session.results() if self.plate is None else session.plate_map(self.plate))
+            text = found.to_csv(index=self.plate is not None)
+            if self.csv is not None:
+                write_alone(self.csv, lambda place: place.write_text(text, encoding="utf-8"))
+            if self.plate is not None:
+                print(text, end="")
+                return
         task, arms, rows = session.task, session.arms(), []
         mean = f"mean ({session.wishes['unit']})" if "unit" in session.wishes else "mean"
         interval, claims = f"{100 - 100 * arms.attrs['level']:.4g} % interval of all", bool(arms["claim"].all())
@@ -274,10 +301,11 @@ class Undo(Action, of="Session.undo"):
     results, or open questions alone; without --event that of the last question."""
 
     def act(self, session: agents.Session) -> None:
-        if self.table is not None and (self.event is not None or self.batch is not None):
-            raise ValueError("undo takes --table alone, without --event and --batch")
-        if self.batch is not None:
-            print(f"undone: {session.undo_batch(self.event, results=self.batch == 'all')} questions and results")
+        if self.table is not None and (self.event, self.batch, self.plate) != (None, None, None):
+            raise ValueError("undo takes --table alone, without --event, --batch and --plate")
+        if self.batch is not None or self.plate is not None:
+            how: dict[str, Any] = {"results": self.batch != "open", "plate": self.plate}
+            print(f"undone: {session.undo_batch(self.event, **how)} questions and results")
         elif self.table is None:
             print(f"undone: {words.undone(session, session.undo(self.event))}")
             if self.event is None and (waits := len(session.pending)) > 1:

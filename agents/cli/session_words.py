@@ -18,7 +18,7 @@ from ..session.questions import Ask
 from ..session.rehearsal import GUESSED, CompilesError, rehearse
 from ..session.running import NOBODY
 from ..session.session import Session
-from ..session.words import against, leeway, meaning, said
+from ..session.words import against, leeway, meaning, plural, said
 from .environment import import_problems, problem_options
 from .options import from_json, note
 
@@ -183,12 +183,29 @@ def print_certainty(session: Session) -> None:
 def print_comparison(found: Any) -> None:
     """The table of `Session.comparison`, and what may be decided by it."""
     what, rows, sentence = against(found)
-    heads = ["name", "results", "mean", what, f"{100 - 100 * found.attrs['level']:.4g} % interval of all", "p", ""]
-    print(f"\nagainst {found.attrs['control']}, valid whenever you look:\n")
-    means = ["-" if mean != mean else f"{mean:.4g}" for mean in found["mean"]]
-    shown = zip(found["name"], found["pulls"], means, rows.values(), strict=True)
-    print(table(heads, [[str(x) for x in (name, n, mean, *row)] for name, n, mean, row in shown], right=(1, 2, 3, 5)))
+    noun, attrs, column, null = found.attrs.get("noun"), found.attrs, "mean", ""
+    if noun is not None:
+        column = plural(noun).replace("stratums", "strata")
+        null = f"beyond {attrs['by']}" if attrs["by"] else "better"
+        null = f"not {null} on average" if attrs["averaged"] else f"{null} {attrs['at'].replace('at least one', 'no')}"
+        null = f", within each {noun}; p is of {null!r}"
+    print(f"\nagainst {attrs['control']}, valid whenever you look{null}:\n")
+    middle = [f"{x}" for x in found["strata"]] if noun else ["-" if x != x else f"{x:.4g}" for x in found["mean"]]
+    shown = zip(found["name"], found["pulls"], middle, rows.values(), strict=True)
+    heads = ["name", "results", column, what, f"{100 - 100 * attrs['level']:.4g} % interval of all", "p", ""]
+    print(table(heads, [[str(x) for x in (name, n, one, *row)] for name, n, one, row in shown], right=(1, 2, 3, 5)))
     print(sentence)
+
+
+def print_shipped(found: Any) -> None:
+    """The verdicts of `ab_test` with guardrails, and what each metric is."""
+    cells = {metric: against(one)[1] for metric, one in found.attrs["metrics"].items()}
+    rows = [
+        [name, f"{n}", *(f"{one[name][0]} ({one[name][1]})" for one in cells.values()), verdict]
+        for name, n, verdict in zip(found["name"], found["pulls"], found["verdict"], strict=True)
+    ]
+    print(f"\nagainst {found.attrs['control']}, valid whenever you look:\n")
+    print(table(["name", "results", *cells, ""], rows, right=(1,)))
 
 
 def forecast(facts: Any, agent: str | None = None, file: str = "") -> str:

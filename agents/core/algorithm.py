@@ -73,11 +73,6 @@ _CASTS: Mapping[Any, Callable[[str, Any], Any]] = {
 _CHECKS: Mapping[Any, Callable[[str, Any], Any]] = {int: integer, float: number, bool: flag}  # of what users give
 
 
-def as_given(name: str, value: Any) -> Any:
-    """A value that needs no cast."""
-    return value
-
-
 class Form:
     """What is made of the fields and functions of a class, once for it and the subclasses that declare no others."""
 
@@ -475,9 +470,9 @@ def _constructor(base: Callable[..., None], fields: Mapping[str, Field]) -> Call
         given = signature.bind(self, task, *arguments, **keywords)
         base(self, task, **{name: value for name, value in given.arguments.items() if name in more})
         for name, declared in fields.items():
-            check = _CHECKS.get(declared.kind, as_given)
             own = getattr(type(self), name)
-            setattr(self, name, check(name, given.arguments.get(name, declared.default if own is declared else own)))
+            value = given.arguments.get(name, declared.default if own is declared else own)
+            setattr(self, name, _CHECKS[declared.kind](name, value) if declared.kind in _CHECKS else value)
 
     one = inspect.Parameter
     named = [one("self", one.POSITIONAL_OR_KEYWORD), one("task", one.POSITIONAL_OR_KEYWORD)]

@@ -33,7 +33,7 @@ class ClosedState:
     def close(self, anew: bool = False) -> None:
         """Show the arrays for reading alone; `anew`: and copy them, as they may be read alone already."""
         kept = tuple(_mapped(one, lambda x: np.array(x, order="C"), dict) for one in self.parts) if anew else self.parts
-        shown = (_mapped(one, _read_alone, MappingProxyType) for one in kept)
+        shown = (_mapped(one, lambda x: np.broadcast_to(x, x.shape), MappingProxyType) for one in kept)
         vars(self).update(zip(self.arrays, shown, strict=True), kept=kept)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -77,11 +77,6 @@ def _mapped(one: Any, change: Callable[[NDArray[Any]], Any], kind: Callable[[dic
         return one
     parts = [_mapped(part, change, kind) for part in one]
     return type(one)(*parts) if hasattr(one, "_fields") else tuple(parts)
-
-
-def _read_alone(one: NDArray[Any]) -> NDArray[Any]:
-    (view := one.view()).flags.writeable = False
-    return view
 
 
 def _checksum(one: Any) -> int:

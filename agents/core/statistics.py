@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from bandit_envs import Task
 from bandit_envs.envs import entries_of
+from bandit_envs.kernels import as_array
 
 # The parts of what an agent reads, by the form of its observations.
 READ = {
@@ -23,13 +24,10 @@ ROUNDING = 2.0**-52  # relative: of each addition to a sum, and some more; see `
 Observation = Mapping[str, NDArray[Any]]
 
 
-def as_array(part: str, value: Any) -> NDArray[Any]:
+def part_of(part: str, value: Any) -> NDArray[Any]:
     """A part of an observation as an array, of numbers that it may hold."""
     kinds, what = ("iuf", "an array of numbers") if part in _FLOATS else ("iu", "an integer array")
-    try:
-        array = np.asarray(value)
-    except (TypeError, ValueError):  # ragged
-        array = np.asarray(None)
+    array = as_array(value)
     if array.dtype.kind not in kinds:
         raise ValueError(f"{part} must be {what}, got {value!r:.200}")
     return array
@@ -59,7 +57,7 @@ def fitted(name: str, task: Task, observation: Any, whole: bool = False) -> tupl
     missing = [part for part in shapes if part not in observation]
     if missing and (whole or {first, "scores"} & {*missing}):
         raise ValueError(f"{name} reads a dict of {of}, got a dict without {', '.join(missing)}")
-    batch = {part: as_array(part, value) if part in shapes else value for part, value in observation.items()}
+    batch = {part: part_of(part, value) if part in shapes else value for part, value in observation.items()}
     if single := batch[first].ndim < len(one):
         batch = {part: np.asarray(array)[None] for part, array in batch.items()}
     E = len(batch[first])

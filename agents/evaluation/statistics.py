@@ -224,18 +224,14 @@ def paired_difference(
         raise ValueError(f"a of shape {x.shape} and b of shape {y.shape}: the same shape (n,) is needed")
     _check_resamples(resamples)
     d, n = x - y, len(x)
-    difference = float(d.mean())
     if np.isin(x, (0, 1)).all() and np.isin(y, (0, 1)).all():
-        only_a, only_b = int((d > 0).sum()), int((d < 0).sum())
-        low, high = _bonett_price(only_a, only_b, n, level)
-        p, method = mcnemar_midp(only_a, only_b), "McNemar mid-p, Bonett-Price interval"
+        return paired_sums(0.0, 0.0, int((d > 0).sum()), int((d < 0).sum()), n, True, level)
+    low, high = bootstrap_mean(d, level, resamples, seed)
+    if n > LARGE:
+        p, method = _normal_p(d), "normal test, normal interval"
     else:
-        low, high = bootstrap_mean(d, level, resamples, seed)
-        if n > LARGE:
-            p, method = _normal_p(d), "normal test, normal interval"
-        else:
-            p, method = _random_signs_p(d, resamples, seed), "random signs, bootstrap interval"
-    return PairedDifference(difference, float(low), float(high), p, n, method)
+        p, method = _random_signs_p(d, resamples, seed), "random signs, bootstrap interval"
+    return PairedDifference(float(d.mean()), float(low), float(high), p, n, method)
 
 
 def normal_mean(mean: ArrayLike, spread: ArrayLike, n: int, level: float = 0.95) -> tuple[Any, Any]:

@@ -1,13 +1,17 @@
 """Figures as their papers' files declare them: PAPER.toml beside this module holds all that is data.
 
-A file has the `figures` of a paper. Each has a name, a source, the name of its `transform`, `panels`, `quotes`, and
-`values`, the tables of numbers for its page. A figure with `own_styles` shares no styles with the others, as their
-agents are too many together.
+A file has the `figures` of a paper. Each has a name, a source, the name of its `transform`, `panels` by their titles,
+`quotes` by their names, and `values`, the tables of numbers for its page. A figure with `own_styles` shares no styles
+with the others, as their agents are too many together.
 
-A panel holds the arguments of its `kind`, without one those of `Panel`, beside the `defaults` of the file; or `made`
-names one that the paper's module makes. Its agents are tables of `agents`, one after another, or its own. What TOML has
-no form for is written so: numbers at the same distance as {from, to, by}, a dict by numbers as a list of pairs, and in
-`env_kwargs` None as "none".
+A panel holds the arguments of its `kind`, without one those of `Panel`, beside the `defaults` of its figure and of the
+file; or it is `made` by the paper's module. Its agents are tables of `agents`, one after another, or its own. What TOML
+has no form for is written so: numbers at the same distance as {from, to, by}, and in `env_kwargs` None as "none". A
+`sweep` has its values `at`; of the keyword arguments beside them a list holds one for each value, and "{}" in a text is
+the value.
+
+A figure, panel or table of numbers with `each` stands for several: one for each of its dicts {name: value}, where
+"{name}" in texts is the value, and a text that is no more is the value itself.
 
 A quotation holds the arguments of a `Quote`, or claims alone: then these are ours, each by itself. A claim holds the
 arguments of its kind: with `better` it is a `Claim`, with `low` a `Growth`, with `name` it is `printed`, with `test`
@@ -20,7 +24,7 @@ from __future__ import annotations
 
 import itertools
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -52,37 +56,63 @@ def declared(paper: str, made: Mapping[str, AnyPanel[Any]] | None = None, tests:
     content = tomllib.loads(Path(__file__).with_name(f"{paper}.toml").read_text(encoding="utf-8"))
     agents, common, apart = content.get("agents", {}), list[Figure](), list[Figure]()
     groups = content.get("groups", {}) | {name: list(labels) for name, labels in agents.items()}
-    for one in content["figures"]:
-        panels = [_panel(content.get("defaults", {}) | row, agents, made or {}) for row in one["panels"]]
+    for one in _each(content["figures"]):
+        defaults = content.get("defaults", {}) | one.get("defaults", {})
+        rows = _each({"title": title, **row} for title, row in one["panels"].items())
+        panels = [_panel(defaults | row, agents, made or {}) for row in rows]
         claims: list[Quote | AnyClaim] = []
-        for quote in one.get("quotes", ()):
+        for name, quote in one.get("quotes", {}).items():
             tested = [claim for row in quote.pop("claims") for claim in _claims(row, groups, tests or {})]
-            claims += [Quote(claims=tested, **quote)] if quote else tested
-        values = [_values(row, groups) for row in one.get("values", ())]
+            claims += [Quote(name, claims=tested, **quote)] if quote else tested
+        values = [_values(row, groups) for row in _each(one.get("values", ()))]
         transform = TRANSFORMS[one.get("transform", "unchanged")]
         figure = Figure(one["name"], one["source"], panels, claims, transform, values=values)
         (apart if one.get("own_styles") else common).append(figure)
     return [*alike(common), *(figure for one in apart for figure in alike([one]))]
 
 
+def _each(rows: Iterable[dict[str, Any]]) -> list[Any]:
+    """The rows, and in place of one with `each` those that it stands for."""
+    return [_filled(row, given) for row in rows for given in row.pop("each", [{}])]
+
+
+def _filled(value: Any, given: Mapping[str, Any]) -> Any:
+    """A value with what is given in place of names in its texts."""
+    if isinstance(value, dict):
+        return {_filled(name, given): _filled(one, given) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_filled(one, given) for one in value]
+    if isinstance(value, str):
+        for name, one in given.items():
+            if value == f"{{{name}}}":
+                return one
+            value = value.replace(f"{{{name}}}", str(one))
+    return value
+
+
 def _panel(row: dict[str, Any], agents: Agents, made: Mapping[str, AnyPanel[Any]]) -> AnyPanel[Any]:
     """The panel that a row stands for."""
     if "made" in row:
-        return made[row["made"]]
+        return made[row["title"]]
     if isinstance(row["agents"], list):
         row["agents"] = {label: name for table in row["agents"] for label, name in agents[table].items()}
     kind = PANELS[row.pop("kind", "Panel")]
     if kind is Sweep:
-        row["sweep"] = {x: _arguments(given) for x, given in row["sweep"]}
-        row["budgets"] = {x: _budgets(given) for x, given in row["budgets"]} if "budgets" in row else None
+        at, budgets = row["sweep"].pop("at"), row.get("budgets")
+        sides = {name: value if isinstance(value, list) else [value] * len(at) for name, value in row["sweep"].items()}
+        rows = zip(at, *sides.values(), strict=True)
+        row["sweep"] = {x: _arguments(dict(zip(sides, values, strict=True)), x) for x, *values in rows}
+        several = budgets if isinstance(budgets, list) else [budgets] * len(at)
+        row["budgets"] = budgets and {x: _budgets(given) for x, given in zip(at, several, strict=True)}
     else:
         row["env_kwargs"], row["budgets"] = _arguments(row["env_kwargs"]), _budgets(row["budgets"])
     return kind(**row)
 
 
-def _arguments(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Keyword arguments of an environment."""
-    return {name: None if value == "none" else value for name, value in given.items()}
+def _arguments(given: Mapping[str, Any], x: float = 0) -> dict[str, Any]:
+    """Keyword arguments of an environment, at a value of a sweep."""
+    texts = {name: value.format(x) for name, value in given.items() if isinstance(value, str)}
+    return {name: None if value == "none" else value for name, value in {**given, **texts}.items()}
 
 
 def _budgets(given: Any) -> list[int]:

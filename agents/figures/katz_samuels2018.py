@@ -33,9 +33,7 @@ def pulled(title: str, x: int, agent: str, arm: int, value: float, tolerance: fl
 
 def _most(agent: str, arm: int | None = None) -> Found:
     """An agent's mean pulls of an arm at the last point; of its most pulled one."""
-    return lambda panel, result: float(
-        panel.pulls(result, agent).max() if arm is None else panel.pulls(result, agent)[arm]
-    )
+    return lambda panel, result: float(np.max(panel.pulls(result, agent)[slice(None) if arm is None else arm]))
 
 
 def _ratio(words: str, *of: Any) -> Callable[[str], Number]:

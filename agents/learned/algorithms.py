@@ -87,7 +87,7 @@ class Algorithm:
 
 _TABLE = tomllib.loads(Path(__file__).with_name("algorithms.toml").read_text(encoding="utf-8"))
 RANGES: dict[str, Callable[[str, object], float]] = {
-    name: partial(integer if row["whole"] else number, **row["range"])
+    name: partial(integer if row.get("whole") else number, **row["range"])
     for row in _TABLE.pop("checks")
     for name in row["of"]
 }

@@ -5,24 +5,30 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import date, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 from unicodedata import normalize
 
 import numpy as np
 
-from bandit_envs import Measurements, measurements
-from bandit_envs.instances import Count, repeated, uneven
+from bandit_envs import BetterThanControl, Measurements, measurements
+from bandit_envs.instances import SAID, Count, Measurement, Strata, number_in, repeated, strata_of, uneven
 from bandit_envs.kernels import choice, number
-from bandit_envs.stopping import RATES
+from bandit_envs.stopping import RATES, Stratified, averages, discoveries, mismatch
 
+from ..core.optional import pandas
 from .session import Session
-from .words import against
+from .words import against, shipped
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from pandas import DataFrame
 
 ALIKE = 4.0  # standard errors by which the logarithms of variances of normal results may differ
 EFFECTIVE, FEWEST = 12, 500  # results that bear a variance out: so many in effect, of so many
+UNPLANNED = 1e-3  # p of the planned shares
+UNLIKE = "the spreads of arms or strata differ: leave sigma out"
 NOISY = "the spread of its results, or the control's, is not borne out yet: give sigma"
 
 
@@ -35,13 +41,20 @@ def ab_test(
     lift: float | None = None,
     expected: Sequence[float] | None = None,
     rate: str = "familywise",
-    sigma: float | None = None,
+    sigma: float | str | None = None,
+    strata: str | Sequence[str] | bool | None = None,
+    closed: bool | None = None,
+    shares: Mapping[Any, float] | None = None,
+    metric: str | None = None,
+    guardrails: Mapping[str, float | str] | None = None,
+    lower: Sequence[str] = (),
     **columns: Any,
 ) -> DataFrame:
     """Variants against a control by their counts so far: intervals, p-values, and which are better; valid at any time.
 
-    Look as often as you like, and stop when you like: `BetterThanControl.comparison` says what is promised. It is a
-    `Session` that is told the table, for who asks once.
+    Look as often as you like, and stop when you like. A table with days is compared within days: rates may change from
+    day to day, and so may traffic (`bandit_envs.stopping.strata`). One without is a `Session` that is told the table,
+    and `BetterThanControl.comparison` says what is promised.
 
     Args:
         table: of counts, as of `Session.tell_table`: a path or a dataframe with a row for each variant, or for each of
@@ -52,69 +65,270 @@ def ab_test(
         rate: "familywise": no variant is wrongly found; "fdr": few of those that are found, on average.
         sigma: of results that are not 0 or 1: their standard deviation, if it is known beforehand. None: that of the
             arm that varies most (Waudby-Smith et al., Annals of Statistics 2024, "asymptotic confidence sequences").
+            "common", of strata: one of all arms that nobody knows, exactly, of normal results.
+        strata: columns within whose cells arms are compared, crossed. None: those of days; False: none, all rows are
+            pooled, and rates must not change. Say it before the test.
+        closed: whether all strata are over; one that is not counts nothing. None: a day that is a date is over when it
+            is over everywhere on earth, and all others are. False: the last day, or else the last stratum, still grows.
+        shares: of traffic, as planned, by the names of the arms. Where visitors are not split so (p at most .001, at
+            any time) every verdict is open. With them `on_average` is said.
+        metric: the column that is to be better, where there are several, see `measurements`.
+        guardrails: columns of other metrics, and by how much each may be worse than the control: in its own unit, as
+            .01, or as a share of the control's mean, "1%". Then the result is a verdict for each variant: to ship, it
+            passes each test at the whole of `delta` (Berger, Technometrics 1982).
+        lower: those of these metrics whose lower values are better.
         columns: the names of its columns, see `Session.tell_table`.
 
     Returns:
         The table of `Session.comparison`, and `verdict`, in words. It is "open: .." where the table bears none out, and
-        neither `better` nor `worse` is True: where, by another column, as of days or countries, the arm's share of
-        traffic beside the control changes (its numbers are NaN then); and, without sigma, where the spread of results
-        that are not 0 or 1 is not borne out, of the arm or the control, with `attrs["approximate"]` True. Borne out it
-        is from 500 results on, if they tell the standard deviation as well as 12 buyers do whose purchases are equal,
-        or if those of all arms agree as near as those of normal results would. `attrs["open"]` has the reasons by name,
-        `attrs["read"]` what was read of the table, `attrs["sigma"]` the standard deviation.
+        neither `better` nor `worse` is True: where, by another column, the arm's share of traffic beside the control
+        changes (its numbers are NaN then); and, without sigma, where the spread of results that are not 0 or 1 is not
+        borne out, of the arm or the control, with `attrs["approximate"]` True. Borne out it is from 500 results on, if
+        they tell the standard deviation as well as 12 buyers do whose purchases are equal, or if those of all arms
+        agree as near as those of normal results would. `attrs["open"]` has the reasons by name, `attrs["read"]` what
+        was read of the table, `attrs["sigma"]` the standard deviation, `attrs["mismatch"]` p of the planned shares.
+        Within strata `better_once` is what is found: better in one of them at least. `better` adds that the test of one
+        effect in all (`same`) does not speak against it; `on_average`: over all visitors. `difference` and `lift` are
+        of Mantel and Haenszel; rates have a ratio of odds, `odds`, with its interval. `strata`: how many count.
+        With guardrails: `ship`, `drop` and `verdict`; `attrs["metrics"]` are the tables by metric.
 
     Raises:
-        ValueError: for a table that has no such control, or less than two variants, and as `Session.tell_table`.
+        ValueError: for a table that has no such control, or less than two variants, and as `Session.tell_table`; for a
+            margin or lift of rates within strata without shares, and a lift of other results there.
     """
-    found, rate = measurements(table, **columns), choice("rate", rate, RATES)
+    asked: dict[Any, Any] = {metric: (margin, lift)}
+    if guardrails is not None and (metric is None or isinstance(sigma, float | int)):
+        raise ValueError(f"guardrails need metric=, and no number as sigma, got {metric!r:.80} and {sigma!r:.80}")
+    asked |= {name: _allowed(name, by, -1 if name in lower else 1) for name, by in (guardrails or {}).items()}
+    if unknown := [name for name in lower if guardrails is None or name not in asked]:
+        raise ValueError(f"lower must be among metric and guardrails, got {unknown[0]!r:.80}")
+    tables, others = dict[Any, Any](), [str(name).lower() for name in asked if name is not None]
+    delta = number("delta", delta, 0, 1, above=True, below=True)
+    given = {"delta": delta, "expected": expected, "rate": choice("rate", rate, RATES), "several": bool(guardrails)}
+    for name, (by, share) in asked.items():
+        found = measurements(table, metric=name, **columns)
+        rest = [head for head in found.rest if head in found.days or not any(one in head.lower() for one in others)]
+        found = replace(found, rest={head: found.rest[head] for head in rest})
+        expects = {"expected": expected if name == metric else None, "margin": by, "lift": share, "sigma": sigma}
+        tables[name] = _compared(found, control, strata, closed, shares, **given | expects)
+        tables[name].attrs["allowed"] = (guardrails or {}).get(name, "")
+    return tables[metric] if guardrails is None else _shipped(tables, lower)
+
+
+def today_everywhere() -> date:
+    """The day that is not over everywhere on earth."""
+    return datetime.now(timezone(timedelta(hours=-12))).date()
+
+
+def _allowed(name: str, by: float | str, sign: int) -> tuple[float | None, float | None]:
+    """The margin, or else the lift, of a guardrail; `sign` -1: lower values are better."""
+    text = str(by).strip()
+    most = -sign * number(f"guardrails[{name!r:.80}]", number_in(text.removesuffix("%")), 0)
+    return (None, most / 100) if text.endswith("%") else (most, None)
+
+
+def _compared(
+    found: Measurements, control: Any, strata: Any, closed: bool | None, shares: Any, several: bool, **given: Any
+) -> DataFrame:
+    """The comparison in one metric, of `several`."""
     names, text = found.arms, normalize("NFC", str(control)).strip()  # names of tables are texts, as "0.0" of a column
     if not (known := [one for one in names if text == one] or [one for one in names if text == one.removesuffix(".0")]):
         raise ValueError(f"control must be one of {', '.join(names)}, got {control!r:.200}")
-    control = known[0]
+    control, margin, sigma = known[0], given["margin"], given.pop("sigma")
     if any(len(row.value) > 1 for row in found.rows):
-        raise ValueError(f"{found.of}: a result must be one number; guardrails need a session")
+        raise ValueError(f"{found.of}: a result must be one number; name the others by guardrails=")
     binary = all(set(row.value) <= {0, 1} if row.several is None else row.several.mean is None for row in found.rows)
+    sigma = None if binary and several else sigma
     if sigma is not None and binary:
         raise ValueError(f"sigma is of results that are not 0 or 1, got sigma={sigma!r:.200} and counts of successes")
     if binary and margin is not None and not -1 < number("margin", margin) < 1:
         raise ValueError(f"margin is a difference of rates, above -1 and below 1, as 0.01, got {margin!r:.200}")
     for head in repeated(found):
         text = f"{found.of}: several rows of an arm have the same {head!r}: results of one person are not independent"
-        warnings.warn(f"{text}: one result of each, or a table of people, is what the promise is of", stacklevel=2)
-    counts, errors = _summed(found, binary)
+        warnings.warn(f"{text}: one result of each, or a table of people, is what the promise is of", stacklevel=3)
+    named = found.days if strata in (None, True) else [strata] if isinstance(strata, str) else strata or []
+    cut = strata_of(found, [*named] or (found.days if shares else []), closed, control, today_everywhere())
+    n, mean, squares = _cells(found.rows, cut.of, len(cut.over), names, binary)
+    planned = None if shares is None else _planned(shares, names)
+    uneven_p = 1.0 if planned is None else mismatch(n, planned)
+    rows = [row for row, s in zip(found.rows, cut.of, strict=True) if cut.over[s]] if named else found.rows
+    counts, errors = _summed(rows, binary)
+    if named:
+        n, mean, squares = n[cut.over], mean[cut.over], squares[cut.over]
+        within = np.sqrt(squares.sum(axis=0) / np.maximum((n - (n > 0)).sum(axis=0), 1))
+        counts = {name: one._replace(sd=within[names.index(name)] or None) for name, one in counts.items()}
+        SAID.info(cut.said)
     noisy = [] if binary or sigma is not None else _not_borne_out(counts, errors)
     if not binary and sigma is None:
         sigma = max((count.sd or 0.0 for count in counts.values()), default=0.0)
-        if not sigma > 0:
+        if counts and not sigma > 0:
             how = "results that do not vary, or one of each arm alone, say nothing of their spread: give sigma"
             raise ValueError(f"{found.of}: {how}")
-    sigma = None if binary else number("sigma", sigma, 0, above=True)
-    facts: dict[str, Any] = {"problem": "BetterThanControl", "arms": names, "control": control, "delta": delta}
-    facts |= {"margin": margin, "lift": lift, "expected": expected}
-    facts |= {"binary": True} if binary else {"sigma": sigma}
-    with warnings.catch_warnings(), Session("uniform(stop='certificate')", facts, store=":memory:") as session:
-        session.tell_all(counts.items())
-        compared = session.comparison(rate)
-    moved = uneven(found, control)
+    if not binary and not (sigma == "common" and named) and counts:
+        sigma = number("sigma", sigma, 0, above=True)
+    if named:
+        problem = BetterThanControl(names.index(control), margin, given["lift"], expected=given["expected"])
+        compared = _stratified(found, names, (n, mean, squares), cut, problem, planned, binary, sigma, several, given)
+    else:
+        facts: dict[str, Any] = {"problem": "BetterThanControl", "arms": names, "control": control}
+        facts |= {name: value for name, value in given.items() if name != "rate"}
+        facts |= {"binary": True} if binary else {"sigma": sigma}
+        with warnings.catch_warnings(), Session("uniform(stop='certificate')", facts, store=":memory:") as session:
+            session.tell_all(counts.items())
+            compared = session.comparison(given["rate"])
+    rest = {head: cells for head, cells in found.rest.items() if head not in named}
+    moved = uneven(replace(found, rest=rest), control, cut.of if named else ())
     why = dict.fromkeys(names if control in noisy else noisy, NOISY) | moved
+    why |= dict.fromkeys(names if compared.attrs.get("unlike") else (), UNLIKE)
+    if uneven_p <= UNPLANNED:
+        why = dict.fromkeys(names, f"traffic is not split as planned (p {uneven_p:.2g})")
     why.pop(control, None)
-    there = compared["name"].isin(list(why))
-    compared.loc[there, ["better", "worse"]] = False
+    flags = [name for name in compared.columns if compared[name].dtype == bool]
+    compared.loc[compared["name"].isin(list(why)), flags] = False
     pooled = [name for name in compared.columns if compared[name].dtype.kind == "f" and name != "mean"]
-    compared.loc[compared["name"].isin(moved), pooled] = math.nan
-    compared.attrs |= {"open": why, "approximate": bool(noisy), "sigma": sigma, "read": found.read}
+    compared.loc[compared["name"].isin([*moved] if uneven_p > UNPLANNED else []), pooled] = math.nan
+    compared.attrs |= {"open": why, "approximate": bool(noisy), "sigma": sigma, "mismatch": uneven_p}
+    compared.attrs["read"] = f"{found.read}; {cut.said}" if named else found.read
     compared["verdict"] = [row[-1] for row in against(compared)[1].values()]
     return compared
 
 
-def _summed(found: Measurements, binary: bool) -> tuple[dict[str, Count], dict[str, float]]:
+def _planned(shares: Mapping[Any, float], names: Sequence[str]) -> NDArray[np.float64]:
+    known = {normalize("NFC", str(name)).strip(): number("shares", x, 0, above=True) for name, x in shares.items()}
+    if lost := [name for name in names if name not in known]:
+        raise ValueError(f"shares must be of all arms, got {shares!r:.200} without {lost[0]!r:.80}")
+    return np.array([known[name] for name in names])
+
+
+def _cells(
+    rows: Sequence[Measurement], of: Sequence[int], S: int, names: Sequence[str], binary: bool
+) -> NDArray[np.float64]:
+    """n, the mean and the squares about it of each arm in each stratum, (3, S, K)."""
+    parts, found = dict[int, list[Measurement]](), np.zeros((3, S, len(names)))
+    for row, s in zip(rows, of, strict=True):
+        parts.setdefault(s, []).append(row)
+    for s, part in parts.items():
+        for name, (n, ones, mean, sd) in _summed(part, binary)[0].items():
+            found[:, s, names.index(name)] = n, ones / n if binary else mean, (n - 1) * (sd or 0.0) ** 2
+    return found
+
+
+def within_strata(n: Any, mean: Any, squares: Any, problem: BetterThanControl, sigma: Any) -> Stratified:
+    """The evidence within strata, of cells (S, K); `sigma` None: results are 0 or 1."""
+    c, b, hoped = problem.control, problem.spaces[0][1], 0.0
+    if problem.expected is not None:
+        low, high = np.array(problem.expected) if sigma is not None else np.clip(problem.expected, 1e-9, 1 - 1e-9)
+        hoped = high - low - b if sigma is not None else math.log(high / (1 - high)) - math.log(low / (1 - low))
+        if not hoped > 0:
+            raise ValueError(f"expected must be the control's mean and one beyond the margin, got {problem.expected}")
+    if sigma is None:
+        return Stratified.odds(n, np.rint(n * mean), c, hoped)
+    if sigma == "common":
+        return Stratified.common(n, mean, squares, c, (b, b))
+    return Stratified.means(n, mean, c, sigma or 1.0, (b, b), hoped)
+
+
+def _stratified(
+    found: Measurements, names: list[str], cells: Any, cut: Strata, problem: BetterThanControl, planned: Any,
+    binary: bool, sigma: Any, several: bool, given: Mapping[str, Any],
+) -> DataFrame:  # fmt: skip
+    """The comparison within strata that are over, by their cells (3, S, K)."""
+    (a, b), c, delta, rate = problem.spaces[0], problem.control, given["delta"], given["rate"]
+    n, mean, squares = (one if len(one) else np.zeros((1, len(names))) for one in cells)
+    n = np.where(n[:, [c]] > 0, n, 0.0)
+    averaged, x = binary and (several or (a, b) != (1.0, 0.0)), np.rint(n * mean)
+    if averaged and planned is None or a != 1.0 and not binary:
+        how = "needs the planned shares=" if binary else "of results that are not 0 or 1 has no test"
+        raise ValueError(f"{found.of}: a margin or lift {how} within strata; or say strata=False (--pooled)")
+    one = within_strata(n, mean, squares, problem, sigma)
+    there = (n > 0) & (n[:, [c]] > 0) & (np.arange(len(names)) != c)
+    w = np.where(there, 1 / (1 / np.maximum(n, 1) + 1 / np.maximum(n[:, [c]], 1)), 0.0)
+    ours, base, every = (w * mean).sum(axis=0), (w * mean[:, [c]]).sum(axis=0), n.sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        gap, total = (ours - base) / w.sum(axis=0), np.where(every > 0, (n * mean).sum(axis=0) / every, np.nan)
+        lift = np.where((ours >= 0) & (base > 0), ours / base - 1, np.nan)
+
+    def claimed(evidence: Any) -> tuple[Any, Any, Any]:
+        """The largest evidence at the end of a day; and the arms that are better, and worse."""
+        top = np.maximum(evidence[cut.ends or [-1]].max(axis=0), 0.0)
+        now = np.where(np.arange(len(names)) == c, -np.inf, (evidence[-1] if rate == "fdr" else top)[:, 0])
+        return top, discoveries(now, delta, rate), discoveries(np.where(now == -np.inf, now, top[:, 1]), delta)
+
+    def cut_off(ends: Any, edge: float, sides: Any) -> Any:
+        """Intervals of which those of what is found lie on its side."""
+        low, high = (np.where(side & (rate == "familywise"), far(end, edge), end)
+                     for side, far, end in zip(sides, (np.fmax, np.fmin), ends.T, strict=True))  # fmt: skip
+        return low, high
+
+    top, *once = claimed(one.evidence)
+    once = [side & (not averaged) for side in once]
+    ends, ends_of = one.interval(delta), {"": (gap * np.nan,) * 2, "lift_": (gap * np.nan,) * 2}
+    steady = (one.same > delta) & ~(once[0] & ((ends[:, 1] <= b) | once[1]) | once[1] & (ends[:, 0] >= b))
+    better, worse = (side & steady for side in once)
+    average, ends = [side & False for side in once], cut_off(ends, b, (better, worse))
+    if planned is not None and binary:
+        of_average, *average = claimed(averages(n, x, c, planned, a, b))
+        for name, effect, edge in (("", gap, b if a == 1 else np.nan), ("lift_", lift, a - 1 if b == 0 else np.nan)):
+            beyond = lambda z, by=name: averages(
+                n, x, c, planned, *((np.maximum(1 + z, 0.0), 0.0) if by else (1.0, z))
+            )[-1]
+            of_mean = replace(one, effect=effect, _beyond=beyond, _reach=1.0 if name == "" else 10.0)
+            ends_of[name] = cut_off(of_mean.interval(delta).clip(-1.0, 1.0 if name == "" else np.inf), edge, average)
+        (top, (better, worse)) = (of_average, average) if averaged else (top, (better, worse))
+    if not binary:
+        ends_of[""] = ends
+    numbers = {"difference": gap, "low": ends_of[""][0], "high": ends_of[""][1]}
+    numbers |= {"lift": lift, "lift_low": ends_of["lift_"][0], "lift_high": ends_of["lift_"][1]}
+    if binary:
+        numbers |= dict(zip(("odds", "odds_low", "odds_high"), np.exp([one.effect, *ends]), strict=True))
+    numbers |= {"p": np.exp(-top[:, 0]), "p_worse": np.exp(-top[:, 1]), "same": one.same}
+    numbers = {name: np.where(np.arange(len(names)) == c, np.nan, value) for name, value in numbers.items()}
+    flags = {"better": better, "worse": worse, "better_once": once[0], "worse_once": once[1]}
+    flags |= {"on_average": average[0], "worse_on_average": average[1]}
+    known = {
+        "name": names,
+        "pulls": every.astype(int),
+        "strata": [int(there.any(axis=1).sum()) if k == c else x for k, x in enumerate(there.sum(axis=0))],
+        "mean": total,
+    }
+    table: DataFrame = pandas().DataFrame(known | numbers | flags)
+    table.attrs |= {"level": delta, "rate": rate, "rate_level": delta, "by": problem.beyond, "doubts": []}
+    table.attrs |= {"control": names[c], "minimize": False, "noun": cut.noun, "averaged": averaged}
+    at = f"{'on' if cut.noun == 'day' else 'in'} at least one {cut.noun}"
+    table.attrs |= {"unlike": one.unlike, "strata": cut.said, "at": at}
+    return table
+
+
+def _shipped(tables: Mapping[Any, Any], lower: Sequence[str]) -> DataFrame:
+    """A verdict for each variant, by the tables of all metrics, of which the first is to be better."""
+    first = next(iter(tables.values()))
+    names, level, control = first["name"].tolist(), first.attrs["rate_level"], first.attrs["control"]
+    p, why = np.ones((len(tables), len(names), 2)), list[dict[str, str]]()
+    for d, (metric, one) in enumerate(tables.items()):
+        rows = one.set_index("name").loc[names]
+        why.append(dict(one.attrs["open"]))
+        if not one.attrs.get("averaged", True):
+            changes = zip(names, rows["same"].fillna(1.0), strict=True)
+            why[d] = {name: f"its effect changes (p {x:.2g})" for name, x in changes if x <= level} | why[d]
+        known = ~rows.index.isin([*why[d], control])
+        p[d, known] = rows.loc[known, ["p_worse", "p"] if metric in lower else ["p", "p_worse"]]
+    evidence = -np.log(np.stack([p[..., 0].max(axis=0), np.minimum(len(p) * p[..., 1].min(axis=0), 1.0)]))
+    evidence[:, names.index(control)] = -math.inf
+    ship, drop = discoveries(evidence[0], level, first.attrs["rate"]), discoveries(evidence[1], level)
+    table: DataFrame = pandas().DataFrame({"name": names, "pulls": first["pulls"], "ship": ship & ~drop, "drop": drop})
+    table["verdict"] = shipped(table, tables, p, why)
+    table.attrs |= first.attrs | {"metrics": tables, "read": [one.attrs["read"] for one in tables.values()]}
+    return table
+
+
+def _summed(found: Sequence[Measurement], binary: bool) -> tuple[dict[str, Count], dict[str, float]]:
     """Of each arm all its results together; and the square of the relative error of its variance, as far as known.
 
     Of n, mean and sd alone it is at most that of results of which so few are not 0 that they still have this mean and
     sd, if all are positive: n mean^2 / (mean^2 + sd^2).
     """
     rows, counts, errors = dict[str, list[Count]](), dict[str, Count](), dict[str, float]()
-    for row in found.rows:
+    for row in found:
         rows.setdefault(row.arm, []).append(row.several or Count(1, mean=row.value[0]))
     for name, parts in rows.items():
         n = sum(part.n for part in parts)

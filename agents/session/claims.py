@@ -205,6 +205,11 @@ def claimed(state: Any) -> list[Claim]:
     run, problem, names = state.run, state.run.problem, [state.names[arm] for arm in state.active]
     if run.delta is None:
         raise ValueError("claims need a delta, and this session has none")
+    found = [Claim(event="withdrawn") for _ in state.names]
+    if state.strata is not None:
+        for place, arm in enumerate(state.active):
+            found[arm] = run.claim(place)
+        return with_former(state, found)
     known = {"criterion": "", "epsilon": 0.0, **run.task.parameters}
     if known["criterion"] == "aggregate" and known["epsilon"] > 0 and problem.answer_size != 1:
         raise ValueError("criterion='aggregate' with an epsilon claims nothing of single arms; criterion='each' does")
@@ -216,14 +221,18 @@ def claimed(state: Any) -> list[Claim]:
     if (now := kept.now) is None or not np.array_equal(now.numbers, numbers):
         now = kept.now = Claims(run.task, certifier._replace(numbers=numbers), run.delta * run.share.ratio)
     now.take_in([(state.place.get(arm, -1), x) for arm, x in state.results[now.count :]], names, kept.looks)
-    found = [Claim(event="withdrawn") for _ in state.names]
     over = run.over and run.final is not None and certainty >= 1.0 - run.delta * (1 + run.share.owed) - 1e-12
     for place, arm in enumerate(state.active):
         found[arm] = now.found[place]
         if over and not found[arm].side:
             side = 1 if run.answer is not None and run.answer[place] else -1
             found[arm] = Claim(side, run.told, "the whole answer is certified")
-    for arm, text in kept.before.items():
+    return with_former(state, found)
+
+
+def with_former(state: Any, found: list[Claim]) -> list[Claim]:
+    """Claims, with what was claimed before the arms changed."""
+    for arm, text in state.claims.before.items():
         found[arm] = found[arm]._replace(event="; ".join(filter(None, [found[arm].event, text])))
     return found
 

@@ -3,8 +3,9 @@
 A design is a function of the facts and the events, so that nothing is stored for it. Certificates hold whichever arm is
 measured when, so that no design voids them.
 
-Plates   Questions fill plates in the order of asking, each a well; a question that was undone keeps its well. A plate
-         holds `plate` questions. It ends early where no arm may be added: at most `per_plate` of each.
+Plates   Questions fill plates in the order of asking, each a well, row by row, of the smallest standard plate that has
+         so many. A question that was undone keeps its well. A plate holds `plate` questions. It ends early where no arm
+         may be added: at most `per_plate` of each.
 Controls A fixed number of the wells of each plate, spread evenly, is for these arms.
 Raters   A person who asks measures an arm at most `repeats` times, and first those that he has measured no more often
          than the others. Controls do not count. A question stays with its rater, however silent.
@@ -21,17 +22,24 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import zip_longest
+from string import ascii_uppercase
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bandit_envs import Task
+from bandit_envs.instances import Measurements, wells_of_plate
 from bandit_envs.kernels import integer, number, orders, root_key
 
+from ..core.optional import pandas
 from ..registry import names, recipe_of
 from .course import UNDECIDED
 from .log import ASKED, LARGEST, RESULTS, Event
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 State = Any  # that of `fold`, which needs this module
 AHEAD = 100  # blocks that are asked for beyond the first that lacks a result
@@ -83,7 +91,10 @@ def refuse_misfit(wishes: Mapping[str, Any], names: Sequence[str], task: Task) -
     """Refuse a design that does not fit together, or to the arms."""
     plate, controls = wishes.get("plate"), controls_of(wishes)
     given = [name for name in ("plate", "per_plate", "controls", "raters", "repeats") if name in wishes]
-    if "blocks" in wishes:
+    control = task.make_problem().control_arm
+    if "blocks" in wishes and control is not None:
+        refuse_no_strata(wishes, task)
+    elif "blocks" in wishes:
         task.certified_distribution()  # ValueError for problems that compare no two arms
         if task.budget is not None and task.budget < task.K:
             raise ValueError(f"a budget of {task.budget} measurements holds no whole block of {task.K} arms")
@@ -99,6 +110,22 @@ def refuse_misfit(wishes: Mapping[str, Any], names: Sequence[str], task: Task) -
         raise ValueError(f"controls take {sum(controls.values())} wells, and a plate has {plate}: leave some wells")
     for name in names:
         refuse_code(wishes, name)
+
+
+def refuse_no_strata(wishes: Mapping[str, Any], task: Task) -> None:
+    """Refuse blocks of a control that are no strata: see `bandit_envs.stopping.Stratified`."""
+    given: Any = task.make_problem().settings
+    binary, named = task.distribution == "bernoulli", {name: given.get(name) for name in ("margin", "tolerance")}
+    if wishes["blocks"] == "rater":
+        raise ValueError("blocks of a control are 'day' or 'plate', got 'rater'")
+    if "raters" in wishes or "repeats" in wishes:
+        raise ValueError("raters and repeats do not go with blocks of a control")
+    if task.distribution not in ("bernoulli", "gaussian") or task.D > 1 or task.items:
+        what = "with blocks and a control, measurements are single numbers, binary or with sigma (a number or 'common')"
+        raise ValueError(f"{what}: leave out range, items, dimensions and guardrails")
+    if given.get("lift") is not None or binary and any(named.values()):
+        said = ", ".join(f"{name}={value:g}" for name, value in {"lift": given.get("lift"), **named}.items() if value)
+        raise ValueError(f"with blocks rates are compared by their odds, which know no {said}: leave it out")
 
 
 def refuse_code(wishes: Mapping[str, Any], name: str) -> None:
@@ -188,8 +215,65 @@ def refuse_parts(state: State, told: Sequence[Event]) -> None:
             raise ValueError(f"results that were not asked for must be {what}; got {len(arms)} of the block {block}")
 
 
-def batch_of(state: State, event: int | None) -> dict[int, int]:
-    """The questions of the plate or, without plates, the call of `ask`, of a question or result; None: of the last one.
+# --- plates -----------------------------------------------------------------------------------------------------------
+
+
+def plated(state: State) -> dict[int, tuple[int, str | None]]:
+    """The plate, from 1, and the well of each question, and of its results, by the numbers of their events."""
+    if "plate" not in state.setup.wishes:
+        return {}
+    wells, found = wells_of_plate(state.setup.wishes["plate"]), dict[int, tuple[int, str | None]]()
+    for i, plate in enumerate(Rules(state, None).plates, 1):
+        found |= {one: (i, well) for one, well in zip_longest(plate, wells[: len(plate)])}
+    for event in state.events.values():
+        if event.about in found and event.kind in (ASKED, *RESULTS):
+            found[event.number] = found[event.about]
+    return found
+
+
+def on_plate(state: State, plate: object) -> dict[int, str | None]:
+    """The wells of the questions and results of a plate, by their numbers."""
+    if not (at := plated(state)):
+        why = "nothing was asked for yet" if "plate" in state.setup.wishes else "the session has no fact plate"
+        raise ValueError(f"there is no plate {plate!r:.80}: {why}")
+    number = integer("plate", plate, 1, max(at.values())[0])
+    return {one: well for one, (there, well) in at.items() if there == number}
+
+
+def named_on(state: State, plate: object) -> dict[str | None, tuple[int, str]]:
+    """The question in each well of a plate that was not undone, and its arm's name, or in a blind session its code."""
+    at, blind, seed = on_plate(state, plate), state.setup.wishes.get("blind"), state.setup.public_seed
+    there = {one: state.events[one].arm for one in state.places if one in at}
+    names = {one: code_of(one, seed) if blind else state.names[arm] for one, arm in there.items()}
+    return {at[one]: (one, name) for one, name in names.items() if there[one] not in state.withdrawn}
+
+
+def map_of(state: State, plate: object) -> DataFrame:
+    """See `Session.plate_map`."""
+    found, wells = named_on(state, plate), wells_of_plate(state.setup.wishes["plate"])
+    if not wells:
+        raise ValueError("standard plates have 1536 wells at most: there is no map of a larger one")
+    columns = int(wells[-1].lstrip(ascii_uppercase))
+    cells = np.reshape([found.get(well, (0, ""))[1] for well in wells], (-1, columns))
+    table: DataFrame = pandas().DataFrame(cells, [well[:-1] for well in wells[::columns]], range(1, columns + 1))
+    return table.rename_axis(f"plate {plate}")
+
+
+def in_wells(state: State, found: Measurements, plate: object) -> list[int]:
+    """The questions of a plate that the rows of a table answer, by its wells."""
+    named, about = named_on(state, plate), list[int]()
+    wells = next((cells for head, cells in found.rest.items() if head.lower() == "well"), [""] * len(found.rows))
+    for well, one in zip(wells, found.rows, strict=True):
+        number, name = named.get(re.sub(r"(?<=[A-Z])0+", "", str(well).strip().upper()), (0, ""))  # of A01
+        if number not in state.asks or number in about or name not in (one.arm, one.arm.removeprefix("'")):
+            text = f"no question about {one.arm!r:.80} waits in its well, {well!r:.80}, of plate {plate}"
+            raise ValueError(f"{found.of}, {one.place}: {text}, or it is there twice")
+        about.append(number)
+    return about
+
+
+def batch_of(state: State, event: int | None, plate: int | None = None) -> dict[int, int]:
+    """The questions of a plate or, without plates, the call of `ask`, of a question or result; None: of the last one.
 
     With those that were asked again: {its number: the number by which it is asked now}.
     """
@@ -200,10 +284,11 @@ def batch_of(state: State, event: int | None) -> dict[int, int]:
     for one in state.events.values():
         if one.kind == ASKED and one.number not in state.undone:
             first[one.number] = first.get(one.about or 0, one.number)
-    if about not in first:
+    if plate is None and about not in first:
         raise ValueError("there is no question to undo" if event is None else f"the event {event} is of no question")
-    if "plate" in state.setup.wishes:
-        batch = next(plate for plate in Rules(state, None).plates if first[about] in plate)
+    batch: Collection[int]
+    if plate is not None or "plate" in state.setup.wishes:
+        batch = on_plate(state, plated(state)[about][0] if plate is None else plate)
     else:
         made = state.events[first[about]][5:]  # who, run and time
         batch = [one.number for one in state.events.values() if one[5:] == made]
@@ -233,7 +318,7 @@ class Rules:
         self.plates = list[list[int]]()  # the questions on each plate
         for event in state.events.values():
             if event.kind == ASKED and event.about is None:
-                self._place(event.arm or 0)
+                self.place(event.arm or 0)
                 self.plates += [[]] if self.wells == 1 else []
                 self.plates[-1].append(event.number)
         results = state.not_undone
@@ -253,6 +338,8 @@ class Rules:
     def _choice(self, run: Any, pending: list[int], wish: int) -> int | None:
         """The arm to ask for next, where the agent wants the one at a place; None: there is none for the person."""
         able = [arm for arm in self.state.active.tolist() if arm in self.controls or self.by[arm, self.who] < self.each]
+        if self.state.strata is not None:
+            able = [arm for arm in able if self.state.run.open[self.state.place[arm]] or arm in self.controls]
         if not able:
             return None
         if self.wells == self.plate or not any(map(self._fits, able)):
@@ -265,7 +352,7 @@ class Rules:
             arm = self._wanted(run, pending, wish, first)
             if arm is None:
                 arm = min(first, key=lambda one: (sum(self.by[pair] for pair in self.by if pair[0] == one), one))
-        self._place(arm)
+        self.place(arm)
         self.by[arm, self.who] += 1
         return arm
 
@@ -282,7 +369,7 @@ class Rules:
             wish = run.wish(pending)
         return None
 
-    def _place(self, arm: int) -> None:
+    def place(self, arm: int) -> None:
         """Put an arm on the plate that is being filled, or on the next one."""
         if self.wells == self.plate or self.here[arm] >= max(self.most, self.controls[arm]):
             self.wells, self.here = 0, Counter()

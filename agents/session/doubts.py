@@ -72,7 +72,7 @@ def rounded(state: State, new: int) -> str | None:
 def about_noise(state: State) -> tuple[str, str] | None:
     """Whether results vary otherwise than the session counts on: "refuted", "waits" or "quiet", and a sentence."""
     task, seen = state.run.task, state.statistics.at(state.active)
-    if task.items:  # which certificates of tables do not count on
+    if task.items or state.strata is not None:  # which do not count on it, or test it themselves
         return None
     spare = int(np.maximum(seen.pulls - 1, 0).sum())
     certifier, noise, sigma = state.run.certifier, state.spread, getattr(state.run.agent, "scale", None)

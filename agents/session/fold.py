@@ -34,6 +34,7 @@ from .design import Rules, cells_of_blocks, refuse_counts
 from .log import ADDED, ASKED, COUNTED, FAILED, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event
 from .promise import Share, share_of
 from .setup import MOST_DIGITS, WHOLE, Setup, arm_of
+from .strata import Strata, StrataRun
 
 AHEAD = 32  # rows of a table that an arm is asked for beyond the first that lacks a result, and one for each question
 EACH = 8  # results that may wait in line for each question without a result, and AHEAD more, before none is asked for
@@ -92,6 +93,7 @@ class State:
             self.order = orders(root_key(setup.public_seed)[:, None], np.zeros(1, np.uint64), setup.task.items)[0]
             self.rank = np.argsort(self.order)
         self.claims = Claimed()
+        self.strata = Strata(self) if "blocks" in setup.wishes and not self.blocks else None
         self._begin()
 
     # --- the fold -----------------------------------------------------------------------------------------------------
@@ -129,6 +131,8 @@ class State:
             self.changed = True
             if event.number in self.undone and self._share() != self.run.share:
                 self._begin()
+        if self.strata is not None and kind == ASKED and event.about is None:
+            self.strata.asked(event)
         if event.number in self.undone:
             if self.blocks and kind == ASKED and event.about is None:  # its place in the block stays empty
                 due.append(event._replace(kind=FAILED, value=(math.nan, event.value)))
@@ -173,13 +177,15 @@ class State:
     def _counted(self, event: Event) -> Result | None:
         """Let a result count; what it means to the agent, None where the arm is no longer there."""
         arm, turned, D = int(event.arm or 0), self.setup.turned, self.setup.task.D
-        sample: Any = event.value
+        sample: Any = event.result
         if event.kind == COUNTED:
             sample = Part.of(Count(*sample), self.statistics.ends[0], turned)
         else:
             sample = np.atleast_1d(np.asarray(sample, np.float64))
             sample[:D] = turned(sample[:D])
         self.results.append((arm, sample))
+        if self.strata is not None:
+            self.strata.told(event, arm, sample)
         if self.setup.task.items:
             sample = np.append(sample[:D], self.rank[int(sample[D])])
         self.statistics.add(arm, sample[:D] if self.setup.task.items else sample)
@@ -226,7 +232,9 @@ class State:
                 return f"answers the question {event.about}, which is of another row"
         if kind in RESULTS:
             try:
-                value = event.value[:-1] if N else event.value
+                value = event.value[:-1] if N else event.result
+                if event.stratum is not None and self.strata is None:
+                    return f"has the day or plate {event.stratum!r:.80}, and the session has none"
                 value = value[0] if N and (D == 1 or value[0] is None) else value
                 if kind == COUNTED:
                     count_of(self.setup.own_task, Count(*value), self)
@@ -242,7 +250,8 @@ class State:
         self.place = {int(arm): place for place, arm in enumerate(self.active)}
         share = self._share()
         agent, task, delta = self.setup.made_for(self.place, self.statistics.pulls, share.ratio)
-        self.run = Run(agent, task, self.setup.public_seed, share, delta, self.changed)
+        facts = agent, task, self.setup.public_seed, share, delta, self.changed
+        self.run = Run(*facts) if self.strata is None else StrataRun(*facts, strata=self.strata)
         self.run.together = self.together
         if (off := self.setup.taken_off) is not None:  # means stay those of the scores themselves
             less, ends = np.zeros((*off.shape, 1)), self.statistics.ends
@@ -452,13 +461,16 @@ class State:
         return row if self.setup.items is None else self.setup.items[row]
 
     def ask_answered_by(
-        self, arm: int, who: str | None, taken: Collection[int] = (), row: int | None = None
+        self, arm: int, who: str | None, taken: Collection[int] = (), row: int | None = None, stratum: Any = None
     ) -> int | None:
-        """The question that a result of this arm, and row, answers: the oldest of this person, else the oldest."""
+        """The question that a result of an arm, and row or stratum, answers: the oldest of this person, or of all."""
         asks = [
             (asked != who, one)
             for one, (at, asked) in self.asks.items()
-            if at == arm and one not in taken and row in (None, self.row_asked.get(one))
+            if at == arm
+            and one not in taken
+            and row in (None, self.row_asked.get(one))
+            and (self.strata is None or self.strata.is_of(one, stratum))
         ]
         return min(asks)[1] if asks else None
 
@@ -469,6 +481,7 @@ class State:
         if len(asks) > 1 and not set(asks) <= set(taken):
             text = f"{place}{len(asks)} questions about {self.called(arm)} are open, {', '.join(map(str, asks[:5]))}"
             how = "hand over the question (--question) that it answers, or all their results in one call"
+            how += "; of a table of wells say plate= (--plate)" * ("plate" in self.setup.wishes)
             raise ValueError(f"{text}{', ..' * (len(asks) > 5)}, and results count in the order of asking: {how}")
 
 

@@ -54,6 +54,18 @@ class Event(NamedTuple):
         """How many measurements it is."""
         return int(self.value[0]) if self.kind == COUNTED else 1
 
+    @property
+    def stratum(self) -> str | None:
+        """The name of the day or plate that stands behind a result; None where none does."""
+        return self.value[-1] if isinstance(self.value, tuple) and isinstance(self.value[-1], str) else None
+
+    @property
+    def result(self) -> Any:
+        """The value without that."""
+        if self.stratum is None:
+            return self.value
+        return self.value[:-1] if self.kind == COUNTED else self.value[0]
+
 
 class Log:
     """A database.

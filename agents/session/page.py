@@ -49,9 +49,9 @@ HOST = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d+)?")  # of a request, i
 REACHES = {"0.0.0.0": "192.0.2.1", "::": "2001:db8::1"}
 # What the page is given of a session, as it is there; of its task, wishes and questions.
 OF_SESSION = ("remaining", "money", "delta", "certificate", "doubts", "read", "done", "ended", "waiting", "owed")
-ASKED = ("arm", "item", "who", "code")
+ASKED = ("arm", "item", "who", "code", "plate", "well")
 OF_TASK, OF_WISHES = ("budget", "items"), ("title", "unit", "plate")
-SHOWN = ("event", "kind", "name", "code", "item", "about", "who", "text", "undone")  # and of an event
+SHOWN = ("event", "kind", "name", "code", "item", "plate", "well", "about", "who", "text", "undone")  # and of an event
 MOST_ARMS = 60  # shown at once: of more arms those that wait, the strongest, and those nearest to the boundary
 STRONGEST = 10
 MOST_BYTES = 100_000  # of what a browser sends
@@ -70,8 +70,11 @@ RATERS = ("title", "unit", "noun", "nouns", "question", "binary", "dimensions", 
 WAITING = 2048  # connections that are not accepted yet
 
 
-def state(session: Session, find: str = "", last: int = MOST_EVENTS) -> dict[str, Any]:
-    """What the page shows, JSON-able: of the arms, those whose names hold the text `find`, and `last` events."""
+def state(session: Session, find: str = "", last: int = MOST_EVENTS, every: bool = False) -> dict[str, Any]:
+    """What the page shows, JSON-able: of the arms, those whose names hold the text `find`, and `last` events.
+
+    `every`: all of these arms, for the table; `charted` are those that there are without it.
+    """
     table, task = session.arms(), session.task
     columns = {name: table[name].to_numpy() for name in table.columns}
     ahead, unsure, pending = session.next(), session.unsure(), list[dict[str, Any]]()
@@ -87,14 +90,14 @@ def state(session: Session, find: str = "", last: int = MOST_EVENTS) -> dict[str
     order = np.argsort(near, kind="stable")
     if find:
         order = np.array([arm for arm in order if find.lower() in str(columns["name"][arm]).lower()], np.int64)
-    shown = np.sort(order[:MOST_ARMS])
+    charted = {*order[:MOST_ARMS].tolist()}
     compared = against(session.comparison()) if session.compares and len(session) else None
     arms = []
-    for arm in shown.tolist():
+    for arm in sorted(order.tolist() if every else charted):
         row = {name: _plain(column[arm]) for name, column in columns.items()}
         if compared and row["name"] in compared[1]:
             row |= dict(zip((compared[0], "its interval", "p", "against"), compared[1][row["name"]], strict=True))
-        arms.append({"arm": arm, "unsure": _plain(unsure[arm]), **row})
+        arms.append({"arm": arm, "unsure": _plain(unsure[arm]), "charted": arm in charted, **row})
     sure = np.flatnonzero((columns["pulls"] > 0) & ~columns["withdrawn"] & np.isfinite(unsure))
     least = None if not len(sure) else int(sure[np.argmin(unsure[sure])])
     answer = [str(name) for name in columns["name"][columns["answer"].astype(bool)]]
@@ -196,7 +199,8 @@ def application(session: Session, token: str | None = None) -> Any:
     web, routing = _starlette("applications"), _starlette("routing")
     asked, changes = _Requests(session, token), _Changes(session)
     shown = {"": asked.page, "state": asked.look, "news": asked.listen}
-    owned = {"forecast": asked.foretell, "history.csv": asked.export, "link": asked.link}
+    owned = {"forecast": asked.foretell, "link": asked.link}
+    owned |= dict.fromkeys(("history.csv", "results.csv", "plate.csv"), asked.export)
     routes = [routing.Route(f"/{name}", asked.guarded(one, name in owned)) for name, one in (shown | owned).items()]
     for name in CHANGES:
         change = asked.guarded(asked.changing(getattr(changes, name)), name in OWNERS)
@@ -273,8 +277,8 @@ class _Requests:
                 found = await self.pool.run_in_threadpool(rated, self.session, request.state.who)
             else:
                 last = integer("events", int(request.query_params.get("events", MOST_EVENTS)), 1)
-                find = request.query_params.get("find", "")
-                found = await self.pool.run_in_threadpool(state, self.session, find, last)
+                find, every = request.query_params.get("find", ""), "every" in request.query_params
+                found = await self.pool.run_in_threadpool(state, self.session, find, last, every)
         except (ValueError, FileNotFoundError) as error:  # the store has been lost meanwhile
             return self.refusal(error, 503)
         return self.responses.JSONResponse(found)
@@ -295,10 +299,16 @@ class _Requests:
         headers = {"cache-control": "no-store", "content-type": "text/event-stream"}
         return self.responses.StreamingResponse(news(self.session, gone), headers=headers)
 
-    async def export(self, request: object) -> object:
-        table = await self.pool.run_in_threadpool(lambda: for_spreadsheets(self.session.history()).to_csv(index=False))
-        headers = {"content-disposition": 'attachment; filename="history.csv"', "cache-control": "no-store"}
-        return self.responses.Response(table, media_type="text/csv", headers=headers)
+    async def export(self, request: Any) -> object:
+        name, plate = request.url.path[1:], request.query_params.get("plate", "")
+        made = {"history.csv": self.session.history, "results.csv": self.session.results}
+        mapped = functools.partial(self.session.plate_map, int(plate) if plate.isdecimal() else plate)
+        try:
+            table = for_spreadsheets(await self.pool.run_in_threadpool(made.get(name, mapped)))
+        except ValueError as error:
+            return self.refusal(error, 400)
+        headers = {"content-disposition": f'attachment; filename="{name}"', "cache-control": "no-store"}
+        return self.responses.Response(table.to_csv(index=name not in made), media_type="text/csv", headers=headers)
 
     async def link(self, request: Any) -> object:
         query = {"who": request.query_params.get("name", "")}
@@ -355,10 +365,12 @@ class _Changes:
         self.session.note(text, asked["who"])
 
     def undo(self, asked: dict[str, Any], rater: str | None) -> int:
-        """Undo an event; of the owner also a table, or a batch: {"event": .., "batch": "all" or "open"}."""
+        """Undo an event; of the owner also a table, a plate, or a batch: {"event": .., "batch": "all" or "open"}."""
         session, event = self.session, asked.get("event")
         if rater is None and asked.get("table") is not None:
             return session.undo_table(str(asked["table"]))
+        if rater is None and asked.get("plate") is not None:
+            return session.undo(plate=asked["plate"])
         if rater is None and asked.get("batch") is not None:
             return session.undo_batch(event, results=choice("batch", asked["batch"], ["all", "open"]) == "all")
         if rater is not None and rater not in session.history(event=integer("event", event, 1))["who"].tolist():

@@ -12,6 +12,7 @@ from bandit_envs.instances import Count
 from .design import asked_by, refuse_parts
 from .fold import State, count_of, sample_of
 from .log import COUNTED, TOLD, Event
+from .setup import checked_name
 from .tables import already
 
 Row = tuple[str, Any, Any, Any]  # a place for errors, an arm, a value, and an item or None
@@ -28,17 +29,21 @@ class Ask(_Ask):
 
     item: int | str | None = None
     code: str | None = None  # of a blind session, what stands for the question
+    plate: int | None = None  # with plates, its number from 1
+    well: str | None = None  # in it, as A1
 
 
 class Question(int):
     """What to measure next: its arm, also as `arm`; of a table, `item`, the row; `number` of the event that asked.
 
-    Of a blind session, `code` stands for it.
+    Of a blind session, `code` stands for it. With plates it has the `well`, as A1, of the `plate`, from 1; else None.
     """
 
     number: int | None
     item: int | str | None = None
     code: str | None = None
+    plate: int | None = None
+    well: str | None = None
 
     def __new__(cls, arm: int, number: int | None = None) -> Self:
         made = super().__new__(cls, arm)
@@ -75,6 +80,9 @@ def events_of(state: State, rows: Iterable[Row], who: str | None, text: str | No
         state.refuse_unnamed(one, who, made.taken, place)
     if state.blocks:
         refuse_parts(state, made.new)
+    if state.strata is not None:
+        for event in made.new:
+            state.strata.refuse_late(event)
     return made.new
 
 
@@ -92,10 +100,12 @@ class _Results:
     def add(self, place: str, arm: Any, value: Any, item: Any) -> None:
         """Add a result, checked."""
         state, is_question, row = self.state, isinstance(arm, (Ask, Question)), None
+        name = None if state.strata is None or item is None else checked_name(item, f"a {state.strata.kind}")
         if isinstance(value, Count):
             value = count_of(self.task, value, state)
-            if is_question or item is not None:
+            if is_question or item is not None and state.strata is None:
                 raise ValueError(f"a count answers no question: name its arm alone, got {arm!r:.80}")
+            value = value if name is None else (*value, name)
             self.new.append(Event(0, COUNTED, state.arm(arm), value, None, self.who, self.text))
             return
         if (coded := asked_by(state, arm)) is not None:
@@ -110,7 +120,7 @@ class _Results:
             raise ValueError(f"the question {about} was asked again, or is not about this arm")
         item = arm.item if item is None and is_question else item
         item = state.item(state.row_asked[about]) if item is None and about in state.row_asked else item
-        if item is not None and not self.task.items:
+        if item is not None and not self.task.items and state.strata is None:
             raise ValueError(f"there are no items in this session, got item={item!r:.200}")
         if self.task.items:
             row = state.row(one, item, self.who, self.taken)
@@ -121,11 +131,12 @@ class _Results:
                 raise ValueError(already(state, one, row, known))
             sample = *np.atleast_1d(sample).tolist(), row
         if about is None or self.task.items:
-            about = state.ask_answered_by(one, self.who, self.taken, row)
+            about = state.ask_answered_by(one, self.who, self.taken, row, name)
             if about is not None and not self.task.items:
                 self.alone.setdefault(one, place)
         elif about in self.taken or about not in state.asks:
             about = None  # it has a result, or was undone: another one is not asked for
+        sample = sample if name is None or about is not None else (sample, name)
         self.taken |= set() if about is None else {about}
         by = arm.who if self.who is None and isinstance(arm, Ask) else self.who
         self.new.append(Event(0, TOLD, one, sample, about, by, self.text))

@@ -34,6 +34,7 @@ from .fold import State, count_of, fold, sample_of
 from .guesses import Guess, Prior
 from .log import Log
 from .setup import Setup, suggested
+from .strata import StrataRun
 from .tables import history_table
 
 if TYPE_CHECKING:
@@ -102,6 +103,7 @@ class Study(NamedTuple):
     seen: Statistics
     setup: Setup
     names: list[str]
+    run: Any = None  # with strata, the course that goes on
 
 
 class Outcome(NamedTuple):
@@ -290,6 +292,8 @@ def rehearse(
         one = "block" if task.distribution == BLOCKS else "item"
         text = f"a study with {one}s cannot be rehearsed: what it takes depends on how alike results of one {one} are"
         raise ValueError(f"{text}, of which no prior speaks")
+    if first.run is not None and "plate" not in wishes and batch == 1:
+        raise ValueError("a study within days needs batch=, how many measurements a day has in all (--batch)")
     source, believed = _believed(first, prior)
     if isinstance(facts, Mapping) and {"per_plate", "raters", "repeats"} & set(wishes):
         text = "rehearsals ask for any arm at any time: per_plate, raters and repeats may take more"
@@ -324,11 +328,12 @@ def studies_of(facts: object, agents: object = None) -> list[Study]:
             setup = Setup.of(one, state.setup.task, state.setup.names, state.setup.public_seed)
             label, (agent, task, _) = setup.agent, setup.made_for(now.place, now.statistics.pulls, now.run.share.ratio)
         label = label or ("the agent" if one is None else str(one))
-        stops = task.delta is not None and getattr(agent, "stops", False)
+        stops = task.delta is not None and (getattr(agent, "stops", False) or now.strata is not None)
         if not stops and task.budget is None and task.max_pulls is None:
             raise ValueError(f'{label} may never stop by itself: give a budget, or a delta and "{label}{CERTIFIED}"')
         names = [now.names[arm] for arm in now.active]
-        studies.append(Study(label, agent, task, now.seen, now.setup, names))
+        run = now.run if isinstance(now.run, StrataRun) else None
+        studies.append(Study(label, agent, task, now.seen if run is None else run.shown, now.setup, names, run))
     return studies
 
 
@@ -394,6 +399,8 @@ def _played(
     study: Study, source: Any, episodes: int, clock: _Clock, seed: int = 0, at: int | None = None, late: Any = ()
 ) -> Outcome:
     """Rehearsals of a study on arms of this source, cut at a number of pulls that grows until most have ended."""
+    if study.run is not None:
+        return _in_strata(study.run, source, episodes, clock, seed, dict(late).get("batch", 1))
     label, agent, task, seen, *_ = study
     before, paid = seen.spent, task.paid(seen.pulls)
     most = before + MOST * task.K
@@ -427,6 +434,27 @@ def _played(
         if enough or cap >= limit or clock.over:
             return found
         cap = min(TIMES * cap, limit)
+
+
+def _in_strata(run: StrataRun, source: Any, episodes: int, clock: _Clock, seed: int, batch: int) -> Outcome:
+    """Rehearsals of a session with strata: plates of the design or, of days, so many measurements each."""
+    rng, rows = np.random.default_rng(seed), list[tuple[Any, ...]]()
+    means, noises = source.both(rng, episodes, 0)
+    with contextlib.suppress(StoppedError):
+        for mean, noise in zip(source.low + source.width * means, source.width * noises, strict=True):
+            sd = math.sqrt(float(np.mean(noise**2)))  # one of all arms
+            end, by_itself = run.play(mean, sd, batch, rng, clock.look)
+            answer = end.plug_in()
+            right = bool(run.problem.is_correct(answer[None], mean[None])[0])
+            score = float(run.problem.score(answer[None], mean[None])[0])
+            rows.append(
+                (end.seen.spent - run.seen.spent, by_itself or end.seen.spent >= run.most, by_itself, right, score)
+            )
+    if not rows:
+        raise ValueError("no rehearsal has ended in time: give more seconds")
+    columns: Any = [np.array(one) for one in zip(*rows, strict=True)]
+    columns += [np.zeros(len(rows)), np.full(len(rows), len(rows) < episodes)]
+    return Outcome._make(columns)
 
 
 def _advice(facts: Mapping[str, Any], found: Rehearsal, source: Prior, tried: Callable[..., Outcome]) -> str:

@@ -22,17 +22,20 @@ from bandit_envs.kernels import choice, flag, integer, number, orders, root_key
 from bandit_envs.stopping import RATES
 
 from . import tables
-from .design import batch_of, code_of, refuse_code, refuse_stranger
+from .design import batch_of, code_of, in_wells, map_of, plated, refuse_code, refuse_stranger
 from .doubts import about_failures, about_noise, doubts, rounded
 from .fold import FEWEST_ARMS, State, fold, limits_of
 from .log import ADDED, ASKED, FAILED, LARGEST, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event, Log
 from .questions import Ask, Question, Row, events_of, placed, refuse_beyond_budget
 from .rehearsal import Rehearsal, rehearse, studies_of
+from .results import drawn, results_table
 from .running import Running
 from .setup import Setup, checked_name
 from .statements import contradictions
+from .strata import StrataRun
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from pandas import DataFrame
     from sqlalchemy.engine import Connection
 
@@ -179,11 +182,12 @@ class Session:
                 new = [new[place] for place in orders(key, call, len(new))[0]]
             return [*state.asked_again(old, who, run), *(Event(0, ASKED, arm, row, None, who, run) for arm, row in new)]
 
-        return [self._filled(Question(one.arm or 0, one.number), one) for one in self._append(asked)]
+        added, wells = self._append(asked), self._look(plated)
+        return [self._filled(Question(one.arm or 0, one.number), one, wells) for one in added]
 
-    def _filled(self, question: Asked, event: Event) -> Asked:
-        """A question with the item and the code that its event gives it."""
-        setup = self._setup
+    def _filled(self, question: Asked, event: Event, wells: dict[int, tuple[int, str | None]]) -> Asked:
+        """A question with the item, the code and the well that its event gives it."""
+        setup, (question.plate, question.well) = self._setup, wells.get(event.number, (None, None))
         question.item = self._state.item(int(event.value)) if setup.task.items else None
         question.code = code_of(event.number, setup.public_seed) if setup.wishes.get("blind") else None
         return question
@@ -212,6 +216,7 @@ class Session:
             value: what was measured: a number, or as many numbers as an arm has dimensions.
             who: the person who has measured it, for the history. None: who has asked, of a question of `pending`.
             item: of a table, the row, by its name or number, asked for or not; None: the row of the oldest question.
+                With blocks of a control, the name of the day or plate; None: of a result without a question, today.
             n: of a count, how many measurements, up to 10^9, of the budget. successes: how many of them were 1.
             mean: of a count without successes, the mean. Less is certified within a range, as higher moments are
                 unknown. sd: the sample standard deviation (divisor n - 1), by which noise is judged, where n > 1.
@@ -234,9 +239,11 @@ class Session:
         Raises:
             ValueError: as `tell`, naming the first row, from 1, where there are several.
         """
-        return self._record(placed(results, bool(self.task.items)), who)
+        return self._record(placed(results, bool(self.task.items) or self._state.strata is not None), who)
 
-    def tell_table(self, table: Any, *, who: str | None = None, again: bool = False, **columns: Any) -> int:
+    def tell_table(
+        self, table: Any, *, who: str | None = None, again: bool = False, plate: int | None = None, **columns: Any
+    ) -> int:
         """Record the results, or counts, in a table, all or, where one is wrong, none. Returns how many results.
 
         Arms that are the columns of a table take that table, half filled: wide with the items' names in its index, or
@@ -250,6 +257,8 @@ class Session:
         Args:
             table: path of a file (CSV, Excel, JSON Lines, Parquet), or a dataframe.
             who: the person who has measured them. again: record a table that begins with recorded results.
+            plate: the number of the plate whose wells these are, where several wait, or wells lack a result. Each
+                answers the question of its well, whose name it must have.
             columns: `arm`, `value`, `index`, `wide`, `item`, `sep`, `decimal`, `sheet`, `layout`, `n`, `successes`,
                 see `bandit_envs.measurements`. Words such as yes and no, or C and I, are 1 and 0 on a range of 0 to 1.
 
@@ -266,27 +275,32 @@ class Session:
         self._read = found.read
         if found.events:
             return self._record([], who, found.of, again, found)
-        if columns.get("item") is not None and not self.task.items:
+        if columns.get("item") is not None and not self.task.items and self._state.strata is None:
             text = f"{found.of}: the column {columns['item']!r:.80} is ignored: there are neither items nor blocks"
             warnings.warn(text, UserWarning, stacklevel=2)
-        if found.days and any(one.several for one in found.rows):
+        strata = self._state.strata
+        if found.days and any(one.several for one in found.rows) and strata is None:
             text = f"{found.of}: the column {found.days[0]!r} is ignored: counts come in the order of the rows"
             warnings.warn(text, UserWarning, stacklevel=2)
         control, local = self._look(lambda state: state.control_arm), self.task.make_problem().local
         compared = bool(found.arms) and not (self.task.items or local)
         first = self.names[control] if control is not None else found.arms[0] if compared else ""
-        for name, why in uneven(found, first).items():
+        for name, why in uneven(found, first).items() if strata is None else ():
             if control is not None or any(repr(day) in why for day in found.days):
                 text = "where means are alike in all its cells, leave the column out"
                 raise ValueError(f"{found.of}: of {name} {why}; {text}")
         found = within(found, self.task.ranges or limits_of(self.task))
-        rows = list[tuple[str, Any, Any, Any]]()
-        for one in found.rows:
+        rows, asks = list[tuple[str, Any, Any, Any]](), {one.number: one for one in self.pending}
+        about = [0] * len(found.rows) if plate is None else self._look(lambda state: in_wells(state, found, plate))
+        for one, asked in zip(found.rows, about, strict=True):
             place = f"{found.of}, {one.place}: "
             if self.task.items and not one.item and one.several is None:
                 raise ValueError(f"{place}a result of a table needs its item: a column 'item' (item=), or a wide row")
             value = one.value[0] if self.task.D == 1 and len(one.value) == 1 else one.value
-            rows.append((place, one.arm, one.several or value, one.item if self.task.items else None))
+            arm = asks.get(asked, one.arm)
+            rows.append((place, arm, one.several or value, one.item if self.task.items else None))
+        if strata is not None and plate is None:
+            rows = [(*row[:3], name) for row, name in zip(rows, strata.read(found), strict=True)]
         return self._record(rows, who, found.of, again)
 
     def _record(
@@ -336,7 +350,8 @@ class Session:
         """
         with self._now() as state:
             found = about_noise(state)
-            return [*contradictions(state), *([found[1]] if found else []), *about_failures(state)]
+            strata = state.run.doubts(state.names) if isinstance(state.run, StrataRun) else []
+            return [*strata, *contradictions(state), *([found[1]] if found else []), *about_failures(state)]
 
     @property
     def contradictions(self) -> list[str]:
@@ -451,7 +466,8 @@ class Session:
     def pending(self) -> list[Ask]:
         """The questions that wait for their results, in order."""
         with self._now() as state:
-            return [self._filled(Ask(number, *ask), state.events[number]) for number, ask in state.asks.items()]
+            wells = plated(state)
+            return [self._filled(Ask(one, *ask), state.events[one], wells) for one, ask in state.asks.items()]
 
     @property
     def owed(self) -> list[dict[str, Any]]:
@@ -462,6 +478,17 @@ class Session:
     def waiting(self) -> dict[int, int]:
         """Results that have come, and wait for the result of an earlier question: {its number: how many wait}."""
         return self._look(lambda state: state.waiting)
+
+    def plate_map(self, plate: int) -> DataFrame:
+        """The names, or codes, of what has been asked for on a plate, from 1: rows A, B, .. and columns 1, 2, ...
+
+        Wells are filled row by row; those that were not asked for, or were undone, are "". A plate of another size than
+        6, 12, 24, 48, 96, 384 or 1536 wells is a part of the next larger one. As CSV it is a `layout` of `tell_table`.
+
+        Raises:
+            ValueError: where there are no plates, for another plate, and beyond 1536 wells.
+        """
+        return self._look(lambda state: map_of(state, plate))
 
     def next(self) -> int | None:
         """The arm that would be asked for next, without asking; None where there is none."""
@@ -634,17 +661,20 @@ class Session:
 
     # --- the history --------------------------------------------------------------------------------------------------
 
-    def undo(self, event: int | None = None) -> int:
+    def undo(self, event: int | None = None, *, plate: int | None = None) -> int:
         """Undo a result, a question that waits, or the withdrawal of an arm, as if it had never been; with a trace.
 
         Args:
             event: its number in the history; None: the last result that has not been undone.
+            plate: the number of a plate, whose results and questions are undone in place of one event.
 
-        Returns the number of the event. A question whose result is undone waits again.
+        Returns the number of the event, of a plate how many were undone. A question whose result is undone waits again.
 
         Raises:
             ValueError: where there is no such event, or it cannot be undone; nothing is recorded.
         """
+        if plate is not None:
+            return self.undo_batch(event, plate=plate)
 
         def undoing(state: State) -> list[Event]:
             if event is None:
@@ -664,22 +694,25 @@ class Session:
 
         return int(self._append(undoing)[0].about or 0)
 
-    def undo_batch(self, event: int | None = None, *, results: bool = True) -> int:
+    def undo_batch(self, event: int | None = None, *, results: bool = True, plate: int | None = None) -> int:
         """Undo a whole plate, or batch: all that one call of `ask` asked for, where there are no plates.
 
         Args:
             event: the number of a question of it, or of a result; None: the last question that was not undone.
             results: False: only its questions that wait are given back; results stay.
+            plate: the number of the plate, in place of an event.
 
         Returns how many events were undone.
 
         Raises:
             ValueError: where there is nothing of this kind to undo; nothing is recorded.
         """
+        if None not in (event, plate):
+            raise ValueError(f"what is undone is an event or a plate, got event={event!r:.80} and plate={plate!r:.80}")
         number = None if event is None else integer("event", event, 1, LARGEST)
 
         def undoing(state: State) -> list[Event]:
-            batch = batch_of(state, number)
+            batch = batch_of(state, number, plate)
             found = [one for one in state.not_undone if one.about in batch] * results
             found += [state.events[one] for one, now in batch.items() if results or now in state.asks]
             if not found:
@@ -727,6 +760,27 @@ class Session:
         """
         one = flag("single", single)
         return self._look(lambda state: tables.arms_table(state, one))
+
+    def results(self) -> DataFrame:
+        """The table of `arms`; where there is a control with the columns of `comparison`, NaN of withdrawn arms.
+
+        Of those `low` and `high` are `difference_low` and `difference_high`.
+        """
+        return self._look(results_table)
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """The arms with their means, or differences from the control, and intervals, sorted; a dashed boundary.
+
+        Colours and markers are by `claim` or, without claims, by the answer; withdrawn arms are left out. Arrows are at
+        intervals that go on beyond the axis.
+
+        Args:
+            path: a file to write as well, PNG, SVG or PDF.
+
+        Raises:
+            ValueError: of arms of several dimensions without a control, and where no mean is known yet.
+        """
+        return self._look(lambda state: drawn(state, self.boundary, path))
 
     @property
     def compares(self) -> bool:

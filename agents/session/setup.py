@@ -34,6 +34,7 @@ from .wishes import WISHES, wishes_of
 FORMATS = {"arrival": 1, "asked": 2}  # of the orders in which results count: earlier versions know the first alone
 WHOLE = re.compile(r"^([0-9]+)\.0$")  # as pandas writes a number in a column with gaps
 MOST_DIGITS = 9  # of the number of an arm
+SAMPLERS = ("evidence", "uniform")  # which arms they want with strata: see `StrataRun.wishes`
 UNFIT = object()  # in place of the JSON form of what has none
 RULES = ("budget", "delta", "max_pulls")
 JUDGED = ("judge", "judge_slope")
@@ -58,7 +59,8 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
         items: rows of a table on which all arms are measured, each once: how many, or their names. What is true is then
             the mean over all rows.
         range: the lowest and the highest value of a measurement; with items such a pair for each of its dimensions.
-        sigma (float): the standard deviation of the noise of a measurement, in place of a range.
+        sigma (float): the standard deviation of the noise of a measurement, in place of a range. With blocks and a
+            control also "common": nobody knows it, but it is one of all arms and blocks, and results are normal.
         binary (bool): a measurement is 0 or 1.
         dimensions (int): how many numbers a measurement is, if not 1.
         independent (bool): the numbers of a measurement are known not to depend on each other.
@@ -82,7 +84,8 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
         controls: wells that an arm has of each plate, how many, or a share below 1, by the arms' names.
         raters: who may ask: each measures an arm once, or `repeats` times.
         repeats (int): how often a person may measure an arm.
-        blocks: "plate", "day" or "rater": all arms are measured in each, so that its effect drops out.
+        blocks: "plate", "day" or "rater": all arms are measured in each, so that its effect drops out. Of
+            BetterThanControl "plate" or "day": arms are compared with the control of their own one.
         blind (bool): questions have codes, in place of the names of arms.
     """
     given = {name: value for name, value in facts.items() if value is not None}
@@ -92,7 +95,7 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
     kind = PROBLEMS.find(given["problem"])
     if surplus := [name for name in given if name not in {*FACTS, *WISHES, *kind.parameters}]:
         raise unknown(f"fact of {kind.name}", str(surplus[0]), [*FACTS, *WISHES, *kind.parameters])
-    arms, names = given["arms"], None
+    (arms, names), stratified = (given["arms"], None), "control" in kind.parameters
     if isinstance(arms, Sequence) and not isinstance(arms, str):
         names, arms = list(arms), len(arms)
         names = names if arms < 1 else checked_names(names, arms)
@@ -114,14 +117,17 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
         sigma = given.get("sigma", (high - low) / 2)
         sample = {"distribution": "resampled", "support": (low, high), "sigma": sigma, "ranges": many}
     elif "sigma" in known:
-        sample = {"distribution": "gaussian", "support": None, "sigma": given["sigma"]}
+        common = given["sigma"] == "common"  # one of all arms, which nobody knows
+        if common and ("blocks" not in given or not stratified):
+            raise ValueError("sigma='common' is of a control and blocks, 'day' or 'plate': else give a number")
+        sample = {"distribution": "gaussian", "support": None, "sigma": 1.0 if common else given["sigma"]}
     if "items" in given:
         if "sigma" in given:
             raise ValueError("with items, a measurement is one number, or several, in a range: leave out sigma")
         named = item_names(given["items"])
         sample["items"] = given["items"] if named is None else len(named)
         sample |= {} if "binary" in known else {"distribution": "shared"}
-    if "blocks" in given:
+    if "blocks" in given and not stratified:
         if not {"items", "sigma", "binary"}.isdisjoint(given) or given.get("dimensions", 1) != 1:
             what = "items, sigma, binary and dimensions"
             raise ValueError(f"with blocks, a measurement is one number in a range: leave out {what}")
@@ -327,6 +333,8 @@ class Setup:
         truth = _truth(recipe, source)
         maker = functools.partial(_made, recipe, truth)
         made, task = maker(task)
+        if "blocks" in wishes and task.distribution != BLOCKS and _within(made).name not in SAMPLERS:
+            raise ValueError(f"blocks of a control go with the agents {' and '.join(SAMPLERS)}, got {agent!r:.200}")
         if task.distribution == BLOCKS and not hasattr(_within(made), "counted"):
             which = "paired-elimination, which asks for whole ones"
             raise ValueError(f"blocks go with the agent {which}, got {agent!r:.200}")

@@ -56,7 +56,7 @@ def intervals(state: State, single: bool = False) -> Floats:
     task, run, seen = state.setup.task, state.run, state.seen if state.setup.task.items else state.statistics
     found, there, certifier = np.full((len(seen.pulls), task.D, 2), np.nan), seen.scored > 0, run.certifier
     delta, (low, high) = run.delta or UNASKED, task.support or (-math.inf, math.inf)
-    if state.blocks:  # an arm's mean has the effects of its blocks
+    if state.blocks or state.strata is not None:  # an arm's mean has the effects of its blocks
         return found
     first, arms = len(state.setup.names), np.arange(len(state.names))[there]
     level = delta / task.D * (np.ones(len(arms)) if single else shares_alone(first, arms, state.setup.reserve))

@@ -24,7 +24,7 @@ from bandit_envs.problems import MOST_PAIRED
 from ..core.optional import pandas
 from . import statements
 from .claims import Claim, claimed, found_now
-from .design import code_of, refuse_code
+from .design import code_of, plated, refuse_code
 from .fold import KINDS, State, count_of, sample_of
 from .log import ADDED, ASKED, COUNTED, FAILED, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event
 from .setup import checked_name
@@ -42,13 +42,13 @@ def history_table(state: State, events: Sequence[Event]) -> DataFrame:
     """The table of some events; see `Session.history`."""
     pd, D, arms = pandas(), state.setup.task.D, [event.arm for event in events]
     tabled = bool(state.setup.task.items)  # a question has its row in the place of a value, a result behind it
-    shown = [None if tabled and one.kind == ASKED or one.kind == COUNTED else one.value for one in events]
+    shown = [None if tabled and one.kind == ASKED or one.kind == COUNTED else one.result for one in events]
     values = np.array([np.full(D, np.nan) if one is None else np.atleast_1d(one)[:D] for one in shown])
     values = values.reshape(len(events), D).astype(np.float64)  # a row without a score has None
     rows = [None if event.value is None or not tabled else int(np.atleast_1d(event.value)[-1]) for event in events]
     numbered = state.setup.items is None
     items = pd.array(rows, dtype="Int64") if numbered else [None if row is None else state.item(row) for row in rows]
-    counts = [event.value if event.kind == COUNTED else (None,) * 4 for event in events]
+    counts = [event.result if event.kind == COUNTED else (None,) * 4 for event in events]
     several = COUNTED in {event.kind for event in state.told}
     columns: dict[str, object] = {
         "event": np.array([event.number for event in events], np.int64),
@@ -57,6 +57,7 @@ def history_table(state: State, events: Sequence[Event]) -> DataFrame:
         "arm": pd.array(arms, dtype="Int64"),
         "name": [None if arm is None else state.names[arm] for arm in arms],
         **({"item": items} if tabled else {}),
+        **({} if state.strata is None else {"item": [state.strata.shown(event) for event in events]}),
         **{"value" if D == 1 else f"value_{d}": values[:, d] for d in range(D)},
         **{name: pd.array([one[j] for one in counts], dtype=kind) for j, (name, kind) in enumerate(COUNTS) if several},
         "about": pd.array([event.about for event in events], dtype="Int64"),
@@ -64,6 +65,10 @@ def history_table(state: State, events: Sequence[Event]) -> DataFrame:
         "text": [event.text for event in events],
         "undone": [event.number in state.undone for event in events],
     }
+    if "plate" in state.setup.wishes:
+        wells = plated(state)
+        at = [wells.get(event.number, (None, None)) for event in events]
+        columns |= {"plate": pd.array([one for one, _ in at], dtype="Int64"), "well": [well for _, well in at]}
     if state.setup.wishes.get("blind"):
         asked = [one.number if one.kind == ASKED else one.about if one.kind in RESULTS else None for one in events]
         columns["code"] = [None if number is None else code_of(number, state.setup.public_seed) for number in asked]
@@ -73,13 +78,15 @@ def history_table(state: State, events: Sequence[Event]) -> DataFrame:
 
 
 def for_spreadsheets(history: DataFrame) -> DataFrame:
-    """A history in which a text that a spreadsheet would run, as "=1+1", has a ' in front; `replayed` takes it off."""
+    """A table in which a text that a spreadsheet would run, as "=1+1", has a ' in front; `replayed` takes it off."""
 
     def harmless(cell: object) -> object:
         return f"'{cell}" if isinstance(cell, str) and RUNS.match(cell) and not NUMBER.fullmatch(cell) else cell
 
-    texts = [name for name in ("name", "item", "who", "text") if name in history and history[name].dtype.kind == "O"]
-    return history.assign(**{name: history[name].map(harmless) for name in texts})
+    found = history.copy()
+    for name in found:
+        found[name] = found[name].map(harmless) if found[name].dtype.kind == "O" else found[name]
+    return found
 
 
 def arms_table(state: State, single: bool = False) -> DataFrame:
@@ -245,14 +252,18 @@ def _replayed(state: State, ahead: State, made: dict[int, Event], row: Happening
         state.refuse_control(arm)
         ahead.withdrawn.add(arm)
     if kind == COUNTED:
-        return event._replace(arm=arm, value=count_of(state.setup.own_task, row.several or Count(None), state))
+        value: Any = count_of(state.setup.own_task, row.several or Count(None), state)
+        named = (cells["item"],) if state.strata is not None and cells.get("item") else ()
+        return event._replace(arm=arm, value=(*value, *named))
     if kind == FAILED and np.isnan(row.value).all():
         if not undone:
             state.setup.refuse_gaps()
     elif kind in RESULTS:
         sample = sample_of(state.setup.own_task, row.value if len(row.value) > 1 or task.D > 1 else row.value[0])
-    if cells.get("item") and not task.items:
+    if cells.get("item") and not task.items and state.strata is None:
         raise ValueError(f"there are no items in this session, got item={cells['item']!r:.80}")
+    if state.strata is not None and kind in RESULTS and before is None and cells.get("item"):
+        sample = sample, cells["item"]
     if not task.items or kind == WITHDRAWN:
         return event._replace(arm=arm, value=sample)
     if not cells.get("item"):

@@ -34,9 +34,11 @@ WISHES: dict[str, Callable[[str, Any], Any]] = {
     "repeats": count,  # how often a person may measure an arm
     "blocks": lambda name, value: choice(name, value, ("plate", "day", "rater")),  # in which all arms are measured
     "blind": flag,  # whether questions have codes
+    "common": flag,  # of `sigma="common"`
 }
 
 
 def wishes_of(facts: Mapping[str, Any]) -> dict[str, Any]:
     """The wishes among facts, checked; those that are None are not there."""
-    return {name: check(name, facts[name]) for name, check in WISHES.items() if facts.get(name) is not None}
+    found = {name: check(name, facts[name]) for name, check in WISHES.items() if facts.get(name) is not None}
+    return found | {"common": True} if facts.get("sigma") == "common" else found

@@ -65,33 +65,82 @@ def _nouns(session: Session, noun: str) -> tuple[str, str]:
 
 
 def against(found: Any) -> tuple[str, dict[str, tuple[str, str, str, str]], str]:
-    """What a table of `Session.comparison` says: "lift" or "difference", the cells of each arm, and a sentence.
+    """What a table of `Session.comparison` says: "lift", "odds" or "difference", the cells of each arm, and a sentence.
 
-    The cells are the lift or difference, its interval, p of "not better", or "not beyond" a margin, and the verdict.
+    The cells are the lift, odds or difference, its interval, p of "not better", or "not beyond" a margin, and the
+    verdict.
     """
-    shares, attrs, unsaid = bool(found["lift"].notna().any()), found.attrs, found.attrs.get("open", {})
-    what, low, high = ("lift", "lift_low", "lift_high") if shares else ("difference", "low", "high")
+    attrs, unsaid, once = found.attrs, found.attrs.get("open", {}), "better_once" in found
+    margin, averaged = "margin" in attrs["by"], attrs.get("averaged", False)
+    known = {"lift": not once or found["lift_low"].notna().any() and not margin, "odds": not averaged}
+    kinds = [one for one in known if known[one] and one in found and found[one].notna().any()]
+    what = [*kinds, "difference"][0]
+    shares = what != "difference"
+    low, high = ("low", "high") if what == "difference" else (f"{what}_low", f"{what}_high")
 
     def shown(x: float) -> str:
+        x = round(x - 1, 9) + 0.0 if what == "odds" else x
         return "-" if x != x else f"{100 * x:+.3g} %" if shares and math.isfinite(x) else f"{x:+.4g}"
 
     rows, over = dict[str, tuple[str, str, str, str]](), "better" if not attrs["by"] else f"beyond {attrs['by']}"
     for row in found.to_dict("records"):
-        p, under = row["p"], f"{f'not {over}' if attrs['by'] else 'worse'} (p {row['p_worse']:.2g})"
-        said = "control" if row["name"] == attrs["control"] else over * row["better"] or under * row["worse"]
+        p, below = row["p"], f"not {over}" if attrs["by"] else "worse"
+        said = over * row["better"] or f"{below} (p {row['p_worse']:.2g})" * row["worse"]
+        said = _within(row, attrs, over, below) if once else said
+        said = "control" if row["name"] == attrs["control"] else said
         said = f"open: {unsaid[row['name']]}" if row["name"] in unsaid else said
         ends = "-" if row[what] != row[what] else f"{shown(row[low])} .. {shown(row[high])}"
         rows[str(row["name"])] = shown(row[what]), ends, "-" if p != p else f"{p:.2g}", said
     sign = -1 if attrs["minimize"] else 1
     level, count = attrs["rate_level"], max(len(found) - 1, 1)
-    near = found[~found["better"] & (found["p"] <= level) & ~found["name"].isin(list(unsaid))]
+    mask = found["better"] | found["better_once"] if once else found["better"]
+    near = found[~mask & (found["p"] <= level) & ~found["name"].isin(list(unsaid))]
     small = [f"{row['name']} has p {row['p']:.2g}" for row in near.to_dict("records")]
     alone = f"; {', '.join(small[:3])}, for itself alone: among {count} a find takes {level / count:.2g}" * bool(small)
-    better = found[found["better"]].sort_values(what, ascending=sign < 0)
+    better = found[mask].sort_values(what, ascending=sign < 0)
     if not len(better):
         return what, rows, f"none is found {over} yet, against {attrs['control']}{alone}"
     best, more = better.iloc[0], f" and {len(better) - 1} more" * (len(better) > 1)
+    if once:
+        over += f" {'on average' if averaged else attrs['at']}"
     found_so = f"{best['name']}{more} {'are' if more else 'is'} {over}, against {attrs['control']}; {best['name']} by"
     promise = f"; a share of {attrs['rate_level']:g} of what is found is wrong at most, on average"
     by, ends, *_ = rows[str(best["name"])]
+    by = f"odds {by}" if what == "odds" else by
     return what, rows, f"{found_so} {by} ({ends}){promise * (attrs['rate'] == 'fdr')}{alone}"
+
+
+def _within(row: Any, attrs: Any, over: str, below: str) -> str:
+    """The verdict on an arm that is compared within strata."""
+    both = [word for word, side in ((over, "better"), (below, "worse")) if row[f"{side}_once"]]
+    said = " and ".join(f"{word} {attrs['at']}" for word in both)
+    if both and (row["better"] or row["worse"]):
+        said += f"; {both[0]}, if the effect is the same every {attrs['noun']} (p of that: {row['same']:.2g})"
+    elif both:
+        said += f", {'but' if len(both) == 1 else 'as'} the effect changes by {attrs['noun']} (p {row['same']:.2g})"
+    average = [word for word, side in ((over, "on_average"), (below, "worse_on_average")) if row[side]]
+    return "; ".join([said] * bool(said) + [f"{word} on average" for word in average])
+
+
+def shipped(found: Any, tables: Any, p: Any, why: Any) -> list[str]:
+    """The verdict on each variant, by p (D, K, 2) that a metric is not good enough, and not too bad."""
+    texts, attrs = list[str](), next(iter(tables.values())).attrs
+    level = attrs["rate_level"] / max(len(found) - 1, 1)
+    basis = f", if effects are the same every {attrs['noun']}" if "noun" in attrs else ""
+    basis = ", on average" if attrs.get("averaged") else basis
+    for i, row in enumerate(found.to_dict("records")):
+        harms, lacks, name = list[str](), list[str](), row["name"]
+        for d, (metric, one) in enumerate(tables.items()):
+            by = one.attrs["by"] and f"beyond {one.attrs['by']}"
+            good = f"no worse by {one.attrs['allowed']}" if d else by or "better"
+            harm = f"worse by more than {one.attrs['allowed']}" if d else by and f"not {by}" or "worse"
+            if len(p) * p[d, i, 1] <= level:
+                harms.append(f"{metric} {harm} (p {len(p) * p[d, i, 1]:.2g})")
+            if name in why[d]:
+                lacks.append(f"{metric}: {why[d][name]}")
+            elif p[d, i, 0] > level:
+                lacks.append(f"{metric} not yet shown to be {good} (p {p[d, i, 0]:.2g})")
+        said = f"ship{basis}" if row["ship"] else f"open: {'; '.join(lacks)}"
+        said = f"do not ship: {'; '.join(harms)}{basis}" if row["drop"] else said
+        texts.append("control" if name == attrs["control"] else said)
+    return texts

@@ -17,6 +17,7 @@ from .arms import (
     register_distribution,
 )
 from .datasets import Captions, captions
+from .files import wells_of_plate
 from .instance import Instance, Sampler, from_table
 from .lookup import INSTANCES, Pools, Varied, register_instance
 from .polyhedra import Polyhedra
@@ -32,21 +33,23 @@ from .tables import (
     Happening,
     Measurement,
     Measurements,
+    Strata,
     cells_of,
     measurements,
     number_in,
     repeated,
     rows_of,
+    strata_of,
     uneven,
     weighted,
     within,
 )
 
 __all__ = [
-    "ABTests", "Count", "Happening",
-    "Arms", "Bernoulli", "Captions", "Categorical", "DISTRIBUTIONS", "Gaussian", "INSTANCES", "Instance", "Measurement",
-    "MISSING", "Measurements", "NUMBERS", "Polyhedra", "Pools", "PromptSelection", "Registry", "Resampled", "Sampler",
-    "SAID", "ScoreTables", "Shared", "TRUE", "Tabulated", "Uniform", "Varied", "WORDS", "captions", "cells_of",
-    "ends_of", "from_table", "measurements", "names_alone", "number_in", "register_distribution", "register_instance",
-    "repeated", "rows_of", "uneven", "weighted", "within",
+    "ABTests", "Count", "Happening", "Arms", "Bernoulli", "Captions", "Categorical", "DISTRIBUTIONS", "Gaussian",
+    "INSTANCES", "Instance", "Measurement", "MISSING", "Measurements", "NUMBERS", "Polyhedra", "Pools",
+    "PromptSelection", "Registry", "Resampled", "Sampler", "SAID", "ScoreTables", "Shared", "Strata", "TRUE",
+    "Tabulated", "Uniform", "Varied", "WORDS", "captions", "cells_of", "ends_of", "from_table", "measurements",
+    "names_alone", "number_in", "register_distribution", "register_instance", "repeated", "rows_of", "strata_of",
+    "uneven", "weighted", "wells_of_plate", "within",
 ]  # fmt: skip

@@ -56,7 +56,8 @@ class PublicFile:
 FILES: dict[str, PublicFile] = {
     file.name: file
     for row in tomllib.loads(Path(__file__).with_name("datasets.toml").read_text(encoding="utf-8"))["file"]
-    for file in [PublicFile(**row)]
+    for name, own in row.pop("each", {"": {}}).items()
+    for file in [PublicFile(**{part: text.replace("{}", name) for part, text in {**row, **own}.items()})]
 }
 
 

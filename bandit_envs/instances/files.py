@@ -235,6 +235,12 @@ def _run(found: Sequence[str], wanted: Sequence[str]) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(found, wanted, strict=False)))
 
 
+def wells_of_plate(many: int) -> list[str]:
+    """The wells of the smallest plate that has so many, A1, A2, .., B1, ..; none beyond 1536."""
+    columns = min((n for n, lines in PLATES.items() if n * lines >= many), default=0)
+    return [f"{row}{n}" for row in ROWS[: PLATES.get(columns, 0)] for n in range(1, columns + 1)]
+
+
 def plate_rows(of: str, plates: Sequence[dict[str, Any]], named: bool) -> Rows:
     """The rows of a long table of a plate of names, and one of values; wells without a name are left out.
 

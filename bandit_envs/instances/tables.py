@@ -18,6 +18,9 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
+from fractions import Fraction
+from itertools import compress
 from pathlib import Path
 from typing import Any, NamedTuple
 from unicodedata import normalize
@@ -48,9 +51,12 @@ EXPORT = {"event", "at", "kind", "name", "about", UNDONE}  # columns that a sess
 # once are among them: of sessions, orders or clicks a person has several, which depend on each other.
 PEOPLE = "n count trials visitors users people persons participants patients subjects players customers"
 SUCCESSES = "successes conversions converted retained buyers"
+SQUARES = ["squares", "sumsq", "sum_sq", "sum_squares", "sum_of_squares", "sum sq", "sum squares", "sum of squares"]
 COUNTS = {"n": PEOPLE.split(), "successes": SUCCESSES.split(), "mean": ["mean"], "sd": ["sd", "std"]}
+COUNTS |= {"squares": SQUARES, "sum": ["sum", "total"]}  # in the place of mean and sd
 VARIANTS, DAYS = ("variant", "version", "group"), ("day", "date", "week", "month", "datetime", "timestamp")
 WEIGHTS = ("freq", "frequency", "size", "weight", "weights", "cases", "obs")  # they may be n of values 0 and 1
+SPANS = {"week": 7, "month": 31}  # days of a stratum under such a head, else one
 DATE = re.compile(r"(\d{4}([-/])\d\d?\2\d\d?|\d\d?([./])\d\d?\3\d{2,4})([ T].*)?")  # with the time, or not
 PERSON = re.compile(r"(?i:(.*[_ ])?u?u?id|user|visitor|person|participant|patient|customer|player)|.*[a-z]I[dD]")
 SINGLE, FEW, MOST = 10, 24, 400  # rows of 0 and 1 that are results; cells of amounts, and others, that part the rows
@@ -209,10 +215,26 @@ class Table(NamedTuple):
                 if (one := cells.pop(VALUE)) not in (0, 1):
                     raise ValueError(f"a value beside n is 0 or 1 for all n; means stand in a column mean, got {one:g}")
                 cells["successes"] = cells.get("n", 0) * one
+            if {"sum", "squares"} & {*columns}:
+                cells = _by_sums(**cells)
             return Count(**{"n": None} | cells).checked()
         except ValueError as error:
             heads = ", ".join(repr(self.columns[j]) for j in columns.values())
             raise ValueError(f"{self.of}, {self.places[row]}, columns {heads:.200}: {error}") from None
+
+
+def _by_sums(n: Any = None, sum: float | None = None, squares: float | None = None) -> dict[str, Any]:
+    """n, mean and sd of n results, by their sum and the sum of their squares, exactly up to one rounding."""
+    n = Count(n, 0).checked().n
+    known = f"got n={n}, sum={sum} and a sum of squares {squares}"
+    if sum is None or squares is None:
+        raise ValueError(f"a count is n with a sum and a sum of squares, {known}")
+    around = Fraction(squares) - Fraction(sum) ** 2 / n
+    if around < -1e-9 * squares or n == 1 and around > 1e-9 * squares:
+        raise ValueError(f"a sum of squares is {'' if n == 1 else 'at least '}the square of the sum over n, {known}")
+    if n > 1 and around and around < 1e-12 * squares:
+        raise ValueError(f"too few digits are left of the spread, give mean and sd, {known}")
+    return {"n": n, "mean": sum / n, "sd": math.sqrt(max(around, 0) / (n - 1)) if n > 1 else None}
 
 
 class _NoNumberError(ValueError):
@@ -247,6 +269,7 @@ def measurements(
     binary: bool | None = None,
     n: str | None = None,
     successes: str | None = None,
+    metric: str | None = None,
 ) -> Measurements:
     """Read the measurements of a table.
 
@@ -279,7 +302,10 @@ def measurements(
         n: of a table of counts, the column of how many measurements a row is. None: "n", "visitors", "users" and the
             like, where there is no "value". With n= and a column of values 0 and 1, each stands for n measurements.
         successes: the column of how many of them were 1. None: "successes", "conversions" and the like, all of which
-            count a person once, or else "mean" and "sd". Many rows of 0 and 1, without `n`, are single values.
+            count a person once, or else "mean" and "sd", or else "sum" and "sum_squares" (of the results, and of their
+            squares). Many rows of 0 and 1, without `n`, are single values.
+        metric: one of several: with a column of counts that of its successes, or the name that stands with "mean" and
+            "sd" in heads, as revenue in "revenue_mean"; without counts its column of values.
 
     Raises:
         ValueError: naming the row and the column of a cell that is no finite number, and columns that are not there;
@@ -294,7 +320,7 @@ def measurements(
     sep = "\t" if sep == "\\t" else sep  # as a command line has it
     if sep is not None and (not isinstance(sep, str) or len(sep) != 1 or sep in '"\r\n\0'):
         raise ValueError(f"sep must be the one character between the cells of a CSV file, as ';', got {sep!r:.80}")
-    named = any(one is not None for one in (arm, value, item, n, successes))
+    named = any(one is not None for one in (arm, value, item, n, successes, metric))
     wide = None if wide is None else flag("wide", wide)
     read = _read(table, sep, sheet, layout, plain=bool(named or wide or index is not None))
     read = read._replace(decimal=None if decimal is None else choice("decimal", decimal, [".", ","]), binary=binary)
@@ -304,13 +330,16 @@ def measurements(
         raise ValueError(f"{of}; got some of both, index={index!r} and wide={wide}")
     if wide or index is not None:
         return _said(_wide(read, index, bool(wide)))
+    if metric is not None:
+        counted = n is not None or _heads(read, COUNTS["n"])
+        value, successes = (None, metric) if counted else (metric, None)
     export = set(heads) >= EXPORT
     values = [VALUE] if VALUE in heads else [f"{VALUE}_{d}" for d in range(len(heads)) if f"{VALUE}_{d}" in heads]
     values = values if value is None else [value] if isinstance(value, str) else list(value)
     given = arm is not None
-    if not values and (single := _single(read, n, successes)):
+    if not values and metric is None and (single := _single(read, n, successes)):
         values, value, successes = single, single, None
-    arm = _arm_in(read, values, n) if arm is None else arm
+    arm = _arm_in(read, values, n, successes) if arm is None else arm
     counts = {}
     if arm is not None and (value is None or n or successes):
         counts = _counts_in(read, {"n": n, "successes": successes}, values, export, arm)
@@ -348,10 +377,11 @@ def _heads(read: Table, known: Sequence[str]) -> list[str]:
     return [head for word in known for head in read.columns if head.lower() == word]
 
 
-def _arm_in(read: Table, values: Sequence[str], n: str | None) -> str | None:
+def _arm_in(read: Table, values: Sequence[str], n: str | None, successes: str | None) -> str | None:
     """The column of the arms' names; None where the table has none."""
     heads, counted = read.columns, _heads(read, COUNTS["n"]) or n
-    counted = counted and [head for name in ("successes", "mean") for head in _heads(read, COUNTS[name])]
+    known = [head for name in ("successes", "mean", "squares") for head in _heads(read, COUNTS[name])]
+    counted = counted and ([successes] if successes else known)
     arms, variants = [one for one in ARMS if one in heads][:1], _heads(read, VARIANTS)
     if len(found := arms + variants if counted or not arms else arms) > 1:
         raise ValueError(f"{read.of}: names of arms may stand in any of the columns {found}: say arm= (--arm)")
@@ -388,14 +418,21 @@ def _counts_in(
     read: Table, told: Mapping[str, str | None], values: Sequence[str], export: bool, arm: str
 ) -> dict[str, int]:
     """The columns of a table of counts, by what they hold; none of another table."""
-    found, of = dict[str, int](), read.of
+    found, of, metric = dict[str, int](), read.of, told.get("successes") or ""
+    parts = metric not in ("", *read.columns)  # of heads, as revenue of "revenue_mean"
     for name, known in COUNTS.items():
-        heads = [one for one in [told.get(name)] if one] or _heads(read, known)
+        if name in ("squares", "sum") and ({"successes", "mean"} & {*found} or "squares" not in (name, *found)):
+            continue  # a sum alone is not one of the results
+        if parts and name != "n":
+            known = [head.lower() for word in known for head in (f"{metric}_{word}", f"{word}_{metric}")]
+        heads = [one for one in [told.get(name)] if one and (one != metric or not parts)] or _heads(read, known)
         if len(heads) > 1:
             raise ValueError(f"{of}: {name} may be any of the columns {heads}: say {name}= (--{name}), or leave one")
         if heads:
             found[name] = read.column(heads[0])
-    given, complete = any(told.values()), "n" in found and bool({"successes", "mean"} & {*found})
+    if parts and not {"mean", "squares"} & {*found}:
+        read.column(metric)  # there is none
+    given, complete = any(told.values()), "n" in found and bool({"successes", "mean", "sum"} & {*found})
     if export:
         return found if complete else {}
     if values and not given:
@@ -410,7 +447,7 @@ def _counts_in(
         rest = [one for one in read.columns if one not in [arm, *(read.columns[j] for j in found.values())]]
         lacks = "successes" if "n" in found else "n"
         text = f"say {lacks}= (--{lacks}), one of {rest[:10]}. Columns in which a person may count twice are not taken "
-        raise ValueError(f"{of}: counts have columns of n and of successes, or of n, mean and sd: {text}untold")
+        raise ValueError(f"{of}: counts are n and successes; n, mean and sd; or n, sum and sum_squares: {text}untold")
     left = ("mean", "sd") if "successes" in found else ()  # the mean is the rate of these
     return {name: j for name, j in found.items() if name not in left} if complete else {}
 
@@ -425,8 +462,68 @@ def rows_of(table: Measurements) -> list[NDArray[np.float64]]:
     return [np.array(values if len(values[0]) > 1 else [x for (x,) in values]) for values in found.values()]
 
 
-def uneven(table: Measurements, control: str) -> dict[str, str]:
+class Strata(NamedTuple):
+    """The strata of a table: that of each row, which are over, and, among these, the last of each day."""
+
+    of: list[int]
+    over: NDArray[np.bool_]
+    ends: list[int]
+    noun: str  # what one is
+    said: str
+
+
+def strata_of(table: Measurements, heads: Sequence[str], closed: bool | None, control: str, today: date) -> Strata:
+    """The cells of these columns, crossed, in the order of days: of dates, of numbers, else of the table; then by name.
+
+    Args:
+        closed: whether all are over. None: of days that are dates those before `today`, and all others. False: all but
+            the last day, or, without days, the last one in the table.
+    """
+    texts, dated = list[list[str]](), [head in table.days for head in heads]
+    for head, is_day in zip(heads, dated, strict=True):
+        if head not in table.rest:
+            raise ValueError(f"{table.of} has no column {head!r:.80} for strata, only {[*table.rest][:10]}")
+        texts.append([DATE.sub(r"\1", _label(cell)) if is_day else _label(cell) for cell in table.rest[head]])
+        if "" in texts[-1]:
+            place = table.rows[texts[-1].index("")].place
+            raise ValueError(f"{table.of}, {place}, column {head!r:.80}: the name of the stratum is missing")
+    keys = [*zip(*texts, strict=True)] or [()] * len(table.rows)
+    day_of = {key: tuple(compress(key, dated)) for key in keys}
+    days = [*dict.fromkeys(day_of.values())]
+    dates = {day: [_date(one) for one in day] for day in days}
+    known = any(dated) and all(map(all, dates.values()))
+    if known or all(NUMBER.fullmatch(one) for day in days for one in day):
+        days.sort(key=lambda day: dates[day] if known else [*map(float, day)])
+    order = sorted(day_of, key=lambda key: (days.index(day_of[key]), key))
+    span = timedelta(max([SPANS.get(head.lower(), 1) for head in compress(heads, dated)], default=1))
+    late = {key for key in order if known and closed is None and max(dates[day_of[key]]) + span > today}
+    if closed is False and order:
+        late = {key for key in order if day_of[key] == days[-1]} if any(dated) else {[*day_of][-1]}
+    kept, each = [key for key in order if key not in late], {key: set[str]() for key in order}
+    ends = [i for i, key in enumerate(kept) if kept[i + 1 :] == [] or day_of[kept[i + 1]] != day_of[key]]
+    for key, row in zip(keys, table.rows, strict=True):
+        each[key].add(row.arm)
+    alone, places = sum(not {control} < each[key] for key in kept), {key: i for i, key in enumerate(order)}
+    said = f"within {' x '.join(map(repr, heads))}: {len(kept) - alone} strata count"
+    said += f", {alone} without {control!r} or with it alone" * bool(alone) + f", {len(late)} not over yet" * bool(late)
+    if closed is None and not known:
+        said += "; all are taken as over: if the last still grows, say closed=False (--no-closed)"
+    noun = heads[0].lower() if len(heads) == 1 else "stratum"
+    noun = "day" if dated == [True] and noun not in SPANS else noun
+    return Strata([places[key] for key in keys], np.array([key not in late for key in order]), ends, noun, said)
+
+
+def _date(text: str) -> Any:
+    """The date that a text is, year first or else with points; None where it is none."""
+    parts = text.split(".")[::-1] if "." in text else re.split("[-/]", text)
+    with contextlib.suppress(ValueError):
+        return date(*map(int, parts)) if len(parts) == 3 and len(parts[0]) == 4 else None
+
+
+def uneven(table: Measurements, control: str, strata: Sequence[int] = ()) -> dict[str, str]:
     """The arms whose share of the traffic, beside the control's, changes between cells of another column, and why.
+
+    With the `strata` of rows: within these.
 
     By a chi-squared test at 1e-4 for each, of cells together that have some results of both: an arm with more of them
     on better days, or in better countries, has a better mean. A column that holds no days counts if most results have
@@ -440,13 +537,13 @@ def uneven(table: Measurements, control: str) -> dict[str, str]:
         parted = len({(label, *one[2::2]) for label, one in zip(labels, table.rows, strict=True)}) == len(places)
         if head not in table.days and (len(places) > MOST or amounts or parted):
             continue
-        sizes = np.zeros((len(places), len(arms)))
-        of = [places[label] for label in labels], [arms[one.arm] for one in table.rows]
+        sizes = np.zeros((max(strata, default=0) + 1, len(places), len(arms)))
+        of = strata or [0] * len(labels), [places[label] for label in labels], [arms[one.arm] for one in table.rows]
         np.add.at(sizes, of, [one.several.n if one.several else 1 for one in table.rows])
-        there = sizes > 0
-        most = head in table.days or 2 * sizes[there.sum(axis=1) > 1].sum() > sizes.sum()
+        there = sizes.max(axis=0) > 0
+        most = head in table.days or 2 * sizes[:, there.sum(axis=1) > 1].sum() > sizes.sum()
         for name, k in arms.items() if most else ():
-            if name != control and _moves(sizes[:, [arms[control], k]]):
+            if name != control and _moves(sizes[..., [arms[control], k]]):
                 gone = int((there[:, arms[control]] & ~there[:, k]).sum()) if head in table.days else 0
                 how = f" (dropped, or begun later: no result on {gone} of {len(places)} days)" * (gone > 0)
                 by.setdefault(name, []).append(f"{head!r}{how}")
@@ -454,17 +551,20 @@ def uneven(table: Measurements, control: str) -> dict[str, str]:
     return {name: MOVED.format(", ".join(one)) + how * bool(results & {*one}) for name, one in by.items()}
 
 
-def _moves(sizes: NDArray[np.float64]) -> bool:
-    """Whether the share of the second of two arms differs between rows."""
-    part, parts, share = np.zeros(2), list[NDArray[np.float64]](), sizes.sum(axis=0) / max(sizes.sum(), 1)
-    for row in sizes:
-        part = part + row
-        if part.sum() * share.min() >= 5:
-            parts, part = [*parts, part], np.zeros(2)
-    seen = np.array([*parts[:-1], *(last + part for last in parts[-1:])]).reshape(-1, 2)
-    wanted, free = seen.sum(axis=1, keepdims=True) * share, max(len(parts) - 1, 1)
-    off = ((seen - wanted) ** 2 / wanted).sum() / free
-    return bool(np.cbrt(off) > 1 - 2 / (9 * free) + 3.72 * math.sqrt(2 / (9 * free)))  # Wilson & Hilferty 1931
+def _moves(groups: Any) -> bool:
+    """Whether the share of the second of two arms differs between rows of a group."""
+    off, free = 0.0, 0
+    for sizes in groups:
+        part, parts, share = np.zeros(2), list[NDArray[np.float64]](), sizes.sum(axis=0) / max(sizes.sum(), 1)
+        for row in sizes:
+            part = part + row
+            if part.sum() * share.min() >= 5:
+                parts, part = [*parts, part], np.zeros(2)
+        seen = np.array([*parts[:-1], *(last + part for last in parts[-1:])]).reshape(-1, 2)
+        wanted = seen.sum(axis=1, keepdims=True) * share
+        off, free = off + float(((seen - wanted) ** 2 / wanted).sum()), free + max(len(parts) - 1, 0)
+    least = 1 - 2 / (9 * max(free, 1)) + 3.72 * math.sqrt(2 / (9 * max(free, 1)))  # Wilson & Hilferty 1931
+    return bool(np.cbrt(off / max(free, 1)) > least)
 
 
 def repeated(table: Measurements) -> list[str]:
@@ -556,6 +656,7 @@ def _long(
     used = [arm, *values, *counts.values(), *(j for j in (item, undone) if j is not None)]
     others = [j for j in range(len(table.columns)) if j not in used]
     days = [j for j in others if _is_days(table.columns[j], [row[j] for row in table.rows[:FIRST]])]
+    wells = [j for j in others if table.columns[j].lower() == "well"]
     found, arms, left, places = list[Measurement](), dict[str, None](), Counter[str](), list[int]()
     for i, row in enumerate(table.rows):
         value, place = tuple([table.number(i, j) for j in values]), table.places[i]
@@ -584,9 +685,9 @@ def _long(
     kept, heads = [one for one in found if one.arm not in sums], [head or "the index" for head in table.columns]
     arms = {name: None for name in arms if name not in sums}
     parts = {"names": [arm], "values": values, **{name: [j] for name, j in counts.items()}}
-    parts |= {"items": [] if item is None else [item], "days": days}
+    parts |= {"items": [] if item is None else [item], "days": days, "wells": wells}
     said = [f"{what} in {', '.join(repr(heads[j]) for j in js)}" for what, js in parts.items() if js]
-    rest = [repr(heads[j]) for j in others if j not in days and (table.columns[j] or j >= table.levels)]
+    rest = [repr(heads[j]) for j in others if j not in days + wells and (table.columns[j] or j >= table.levels)]
     each = Counter((one.arm, one.item) for one in kept).values()
     times = f"{min(each)} to {max(each)}" if each and min(each) < max(each) else f"{max(each, default=0)}"
     many = f"{len(kept)} rows, {len(arms)} arms, {times} of each{' on an item' * (item is not None)}"

@@ -6,6 +6,7 @@ from .addresses import StructKind, address_of, by_address, kind_of
 from .ahead import expect
 from .belief import beta_below
 from .checks import (
+    as_array,
     choice,
     errors_of,
     flag,
@@ -40,7 +41,7 @@ from .spellings import SPELLINGS, respelled, spelled
 from .structs import Kernel, annotated, assemble, certain, episode_kernel, fleeting, kernel
 
 __all__ = [
-    "address_of", "agent_uniform", "agent_uniforms", "annotated", "assemble", "beta_below", "by_address",
+    "address_of", "agent_uniform", "agent_uniforms", "annotated", "as_array", "assemble", "beta_below", "by_address",
     "call_routine", "carray", "certain", "CHECKS_BOUNDS", "choice", "decided", "episode_kernel", "EPISODES_LIMIT",
     "errors_of", "expect", "flag", "fleeting", "inlined", "install_hint", "integer", "integers", "interval", "jit",
     "json_of", "kernel", "Kernel", "kind_of", "lean", "mask", "normal_quantiles", "number", "numbers", "orders",

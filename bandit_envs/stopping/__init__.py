@@ -39,15 +39,16 @@ from .distributions import (
 )
 from .intervals import arm_intervals, column_intervals
 from .rates import RATES, SIDED, control_intervals, discoveries, sides
+from .strata import Stratified, averages, mismatch
 from .values import arm_value, bernoulli_value, pair_value
 from .versions import the_distribution, the_kind, version
 
 __all__ = [
     "Arm", "Arms", "BERNOULLI", "BETS", "BOUNDARY", "BOUNDED", "CODES", "COMMON", "Certifier", "DISTRIBUTION",
     "DOUBT", "D_AT", "GAUSSIAN", "HOPED_AT", "KAUFMANN", "LEVELS_SCRATCH", "Move", "PAIRED", "PAIRS_AT", "PRIOR",
-    "RATES", "RHO", "SHARES", "SIDED", "STUDENT", "TOLERANCE_AT", "VARIANCE", "adapted", "arm_cost",
-    "arm_intervals", "arm_penalty", "arm_value", "bernoulli_value", "certified_pairs", "column_intervals", "common",
-    "comparison_value", "control_intervals", "counted_arms", "discoveries", "divergence", "enough", "level_of",
-    "nearest_alternative", "own_numbers", "pair_alternative", "pair_bounds", "pair_cost", "pair_value",
-    "report_pair", "sides", "the_distribution", "the_kind", "version", "with_moments",
+    "RATES", "RHO", "SHARES", "SIDED", "STUDENT", "Stratified", "TOLERANCE_AT", "VARIANCE", "adapted", "arm_cost",
+    "arm_intervals", "arm_penalty", "arm_value", "averages", "bernoulli_value", "certified_pairs", "column_intervals",
+    "common", "comparison_value", "control_intervals", "counted_arms", "discoveries", "divergence", "enough",
+    "level_of", "mismatch", "nearest_alternative", "own_numbers", "pair_alternative", "pair_bounds", "pair_cost",
+    "pair_value", "report_pair", "sides", "the_distribution", "the_kind", "version", "with_moments",
 ]  # fmt: skip

@@ -221,12 +221,12 @@ class Stratified:
     def common(cls, n: Any, mean: Any, squares: Any, control: int, edges: Any = (0.0, 0.0)) -> Stratified:
         """Of Gaussian results of one standard deviation that nobody knows; `squares`: about each mean, (S, K).
 
-        Strata before the first in which results are repeated twice say nothing.
+        Strata before the first in which results are repeated say nothing.
         """
         n, squares, special = np.array(n, np.float64), np.array(squares, np.float64), require("scipy.special", "sigma")
         there, d, v = differences(n, mean, control)
         free, own = np.maximum(n - 1.0, 0.0), squares.sum(axis=1)
-        first = int(np.argmax(np.append((free.sum(axis=1) >= 2.0) & (own > 0), True)))
+        first = int(np.argmax(np.append((free.sum(axis=1) > 0.0) & (own > 0), True)))
         there[:first] = False
         w, begin = np.where(there, 1.0 / v, 0.0), np.take_along_axis(d, np.argmax(there, axis=0)[None], axis=0)
         W, Z, N = (np.cumsum(one, axis=0) for one in (w, w * (d - begin), there))

@@ -48,13 +48,13 @@ def test_no_verdict_where_shares_of_traffic_change_by_day(
     table = days(MOVING[title] + steady)
     table.to_csv(tmp_path / "t.csv", index=False)
     for one in (table, table.iloc[::-1], tmp_path / "t.csv", table.groupby(["variant", "Day"]).sum()):
-        found = agents.ab_test(one, "A").set_index("name")
+        found = agents.ab_test(one, "A", strata=False).set_index("name")
         assert found.attrs["open"] == {"B": moved}
         assert "days in 'Day'" in found.attrs["read"]
         assert found["verdict"][["B", "C"]].tolist() == [f"open: {moved}", "better"]
         assert not found.loc["B", ["better", "worse"]].any()
         assert found.loc["B", ["difference", "low", "lift", "p"]].isna().all()
-    assert main(["ab-test", str(tmp_path / "t.csv"), "--control", "A"]) == 0
+    assert main(["ab-test", str(tmp_path / "t.csv"), "--control", "A", "--pooled"]) == 0
     out, err = capsys.readouterr()
     assert f"open: {moved}" in out
     assert found.attrs["read"].partition(": ")[2] in err
@@ -82,8 +82,8 @@ def test_traffic_that_chance_has_split_is_not_marked() -> None:
     raw = pd.DataFrame(
         {"variant": random.choice(["A", "B"], 3000), "value": random.integers(0, 2, 3000), "timestamp": at}
     )
-    assert not agents.ab_test(raw, "A").attrs["open"]
-    moved = agents.ab_test(raw.sort_values("variant").assign(timestamp=at), "A").attrs["open"]
+    assert not agents.ab_test(raw, "A", strata=False).attrs["open"]
+    moved = agents.ab_test(raw.sort_values("variant").assign(timestamp=at), "A", strata=False).attrs["open"]
     assert "by 'timestamp' (dropped, or begun later: no result on 9 of 20 days), pooled" in moved["B"]
 
 
@@ -95,7 +95,7 @@ def test_any_column_by_which_shares_of_traffic_change_is_named(head: str | None)
     halves = table.assign(n=table["n"] // 2, successes=table["successes"] // 2, date="1")
     tables = [table, table.set_index(head or "t").rename_axis(head), pd.concat([halves, halves])]
     for one in tables[1 if head is None else 0 :]:
-        found = agents.ab_test(one, "A")
+        found = agents.ab_test(one, "A", strata=False)
         why = found.attrs["open"]["B"]
         assert why.startswith(MOVED.format(head or ("t" if "t" in one else "the index")))
         assert ("columns of results" in why) == (head not in ("dt", None))

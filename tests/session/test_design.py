@@ -220,8 +220,10 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     main(["session", "new", store, *words.split(), "--raters", "ann", "bob", "--blind", "--agent", "uniform"])
     capsys.readouterr()
     main(["session", "ask", store, "-n", "2", "--who", "ann"])
-    head, *codes = [line.rstrip("\t") for line in capsys.readouterr().out.splitlines()]
-    assert head == "name\tvalue"
+    head, *lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert head == ["name", "plate", "well", "value"]
+    assert [line[1:] for line in lines] == [["1", "A1", ""], ["1", "A2", ""]]
+    codes = [line[0] for line in lines]
     assert all(map(CODE.fullmatch, codes))
     assert len(codes) == 2
     main(["session", "tell", store, codes[1], "7", "--who", "ann"])

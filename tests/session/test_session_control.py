@@ -204,7 +204,9 @@ def test_the_command_line_decides(
     path.write_text("day,variant,n,successes\n1,A,8500,254\n1,B,8510,341\n1,C,8483,258\n", encoding="utf-8")
     assert main(["ab-test", str(path), "--control", "A", "--expected", "0.03", "0.037"]) == 0
     out = capsys.readouterr().out
-    assert "B is better, against A; B by +34.1 %" in out
+    assert "B is better on at least one day, against A; B by odds +35.5 %" in out
+    assert main(["ab-test", str(path), "--control", "A", "--expected", "0.03", "0.037", "--pooled"]) == 0
+    assert "B is better, against A; B by +34.1 %" in capsys.readouterr().out
     assert main(["ab-test", str(path), "--control", "Z"]) == 2
     store = str(tmp_path / "s.db")
     words = ["--problem", "BetterThanControl", "--arms", "A", "B", "C", "--control", "A", "--binary", "--delta", "0.05"]

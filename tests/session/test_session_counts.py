@@ -356,7 +356,7 @@ def test_means_of_a_file_and_files_that_lack_a_column():
         assert one.arms()["mean"].tolist() == pytest.approx([142 / 41, 4.0])
         with pytest.raises(ValueError, match="row 0.*mean must be a number in"):
             one.tell_table(table.assign(mean=11.0))
-        with pytest.raises(ValueError, match="counts have columns of n and of successes"):
+        with pytest.raises(ValueError, match="counts are n and successes"):
             one.tell_table(table[["arm", "n"]], n="n")
         with pytest.raises(ValueError, match="has no column 'visits'"):
             one.tell_table(table, n="visits")

@@ -758,6 +758,44 @@ def test_claims_and_axes(browser: Any, tmp_path: Path) -> None:
         view.close()
 
 
+def test_a_lost_plate_and_the_table_of_all_arms(browser: Any, tmp_path: Path) -> None:
+    facts = {"problem": "Threshold", "threshold": 50, "arms": 61, "range": (0, 20000), "delta": 0.05, "plate": 96}
+    with agents.Session("uniform", facts, store=tmp_path / "p.db", public_seed=1) as session:
+        for i, ask in enumerate(session.ask(96)):
+            session.tell(ask, 12078 if i < 61 else 12345.678)
+        session.ask(4)
+        with served(tmp_path / "p.db") as address, viewed(browser, address, 1280) as view:
+            until(view, "document.querySelectorAll('.ask').length === 4")
+            assert [text.split(maxsplit=1)[1] for text in view.locator(".ask b").all_inner_texts()] == [
+                f"A{n} of plate 2" for n in range(1, 5)
+            ]
+            assert view.locator("#chart circle").count() >= page.MOST_ARMS
+            assert view.locator("#table tr").count() == 1 + page.MOST_ARMS
+            view.click("#tabled summary")
+            until(view, "document.querySelectorAll('#table tr').length === 62")
+            assert "12078" in view.inner_text("#table")
+            assert "12211.8" in view.inner_text("#table")  # the mean of two results, not 12210
+            assert "the table has all" in view.inner_text("#hidden")
+            assert view.input_value("#plate") == "2"
+            view.fill("#plate", "1")
+            with view.expect_download() as found:
+                view.click("#map")
+            assert Path(found.value.path()).read_text().startswith("plate 1,1,2,3")
+            shot(view, "plate")
+            asked = list[str]()
+            for answer in (False, True):
+
+                def said(one: Any, done: bool = answer) -> None:
+                    asked.append(one.message)
+                    one.accept() if done else one.dismiss()
+
+                view.once("dialog", said)
+                view.get_by_role("button", name="Undo this plate").click()
+                until(view, f"document.getElementById('status').textContent === '{'192 events undone.' * answer}'")
+            assert asked == ["Undo plate 1, all its results and questions?"] * 2
+            assert (len(session), [ask.plate for ask in session.pending]) == (0, [2] * 4)
+
+
 @pytest.mark.parametrize("token", ["short", "eleven-long", "a b c d e f g", "", "ä" * 12, "x" * 101])
 def test_what_is_no_token_is_named(session: Any, token: str) -> None:
     with pytest.raises(ValueError, match="a token has 12 to 100 letters, digits, - or _, got '"):

@@ -1,0 +1,79 @@
+"""The results of a session, of all arms: a table, and a figure."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..evaluation.plots import save
+from .fold import State
+from .statements import contradictions, level_of
+from .tables import arms_table, comparison_table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
+
+LOOKS = {"in": ("#009E73", "o"), "out": ("#D55E00", "X"), "open": ("#000000", "s")}  # the colours and markers of arms
+BEYOND = 0.75  # of the span of the means, so far the axis goes on beyond them at most: of longer intervals are arrows
+MOST_INCHES = 400.0  # of a figure
+
+
+def results_table(state: State) -> DataFrame:
+    """See `Session.results`."""
+    table = arms_table(state)
+    if state.control_arm is None or state.run.certifier is None or not state.count:
+        return table
+    found = comparison_table(state, "familywise").drop(columns=["pulls", "mean"])
+    both = table.merge(found.rename(columns={one: f"difference_{one}" for one in ("low", "high")}), "left", "name")
+    both.attrs = found.attrs | table.attrs
+    return both
+
+
+def drawn(state: State, boundary: float | None, path: str | Path | None) -> Figure:
+    """See `Session.plot`."""
+    from matplotlib.figure import Figure
+
+    table, lower, unit = results_table(state), state.setup.own is not None, state.setup.wishes.get("unit")
+    control, what, sides, level = table.attrs.get("control"), "mean", ["low", "high"], table.attrs["level"]
+    if control is not None:
+        what, sides, level = "difference", ["difference_low", "difference_high"], level_of(state)
+        boundary = None if boundary is None else boundary - table.loc[table["name"] == control, "mean"].item()
+    elif state.setup.task.D > 1:
+        raise ValueError(f"a figure shows one mean of each arm, got arms of {state.setup.task.D} dimensions")
+    table = table[~table["withdrawn"] & (table["name"] != control)].sort_values(what, ascending=not lower)
+    table = table.iloc[np.argsort(table[what].notna(), kind="stable")]  # from below
+    mean, ends, rows = table[what].to_numpy(np.float64), np.array(table[sides], np.float64), np.arange(len(table))
+    if not (known := np.isfinite(mean)).any():
+        raise ValueError(f"no {what} is known yet: there is nothing to draw")
+    ends[~known] = np.nan
+    core = np.append(mean[known], [] if boundary is None else boundary)
+    every = np.append(core, ends[np.isfinite(ends)])
+    span = BEYOND * np.ptp(core) or np.ptp(every) or 1.0
+    left, right = max(every.min(), core.min() - span), min(every.max(), core.max() + span)
+    figure = Figure(figsize=(7.2, min(1.6 + 0.22 * len(table), MOST_INCHES)), layout="constrained")
+    axes, claims = figure.subplots(), bool(table["claim"].all())
+    kinds = table["claim"].to_numpy() if claims else np.where(table["answer"], "in", "out")
+    for kind, (colour, marker) in LOOKS.items():
+        if len(own := rows[kinds == kind]):
+            label = kind if kind == "open" else f"{kind}{' for certain' if claims else ' as of now'}"
+            axes.hlines(own, *ends[own].clip(left, right).T, color=colour, alpha=0.45, linewidth=3)
+            axes.plot(mean[own], own, marker, color=colour, label=label)
+            for over, end, arrow in ((ends[:, 0] < left, left, "<"), (ends[:, 1] > right, right, ">")):
+                axes.plot(np.full(sum(over[own]), end), own[over[own]], arrow, color=colour)
+    if boundary is not None:
+        axes.axvline(boundary, color="#000000", linestyle=(0, (5, 3)), linewidth=1, label="boundary")
+    of = f"{what}{f' from {control}' * (control is not None)}{f' ({unit})' if unit else ''}"
+    of += f"{', lower is better' * lower}, with {100 - 100 * level:.4g} % intervals of all"
+    names = [name if len(name) <= 40 else f"{name[:39]}…" for name in table["name"]]
+    axes.set(xlabel=of, ylim=(-0.7, len(table) - 0.3), yticks=rows, yticklabels=names)
+    axes.set_title(textwrap.fill(" ".join(contradictions(state)), 90), fontsize=9)
+    for text in (*axes.get_yticklabels(), axes.xaxis.label, axes.title):
+        text.set_parse_math(False)
+    figure.legend(loc="outside upper center", ncols=4, frameon=False)
+    if path is not None:
+        save(figure, path)
+    return figure

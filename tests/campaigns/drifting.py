@@ -1,0 +1,59 @@
+"""A/A tests within days whose rates drift while traffic moves, looked at each day: how often a variant is found.
+
+python tests/campaigns/drifting.py  400 tests of two variants, six looks at each of ten days, 400 at rates that stay
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import agents
+
+DELTA, DAYS, LOOKS = 0.05, 10, 6
+
+
+def drifting(random: Any, most: float, effect: float = 1.0) -> Any:
+    """Rows of a test, one for each sixth of a day: rates change by day, and so do the shares of traffic."""
+    rows, lead = [], 0.0
+    for day in range(DAYS):
+        base = 0.05 * random.uniform(0.7, most)
+        for part in range(LOOKS):
+            for name, by in (("A", 1.0), ("B", effect), ("C", 1.0)):
+                share = 1.0 if name == "A" else 0.3 + 2.0 * (lead > 0) * (name == "B") + random.random()
+                n = int(random.poisson(150 * share)) * (day < 7 or name != "C")
+                rows.append((day, part, name, n, int(random.binomial(n, min(base * by, 1.0)))))
+        lead = sum(x if name == "B" else 0 for _, _, name, _, x in rows) - 0.05 * sum(
+            n for _, _, name, n, _ in rows if name == "B"
+        )  # more traffic for B, on days after lucky ones
+    return pd.DataFrame(rows, columns=["day", "part", "variant", "n", "successes"])
+
+
+def false_finds(tests: int, most: float = 1.4, effect: float = 1.0, looks: int = 2) -> int:
+    """Tests in which a variant is found at any look, at the end of some days, the last part of which is open."""
+    wrong = 0
+    for seed in range(tests):
+        table = drifting(np.random.default_rng(seed), most, effect)
+        for k in np.linspace(LOOKS, DAYS * LOOKS, looks).astype(int):
+            seen = table[table["day"] * LOOKS + table["part"] < k]
+            counts = seen.groupby(["day", "variant"], as_index=False)[["n", "successes"]].sum()
+            found = agents.ab_test(counts, "A", delta=DELTA, closed=False)
+            if found[["better_once", "worse_once"]].any(axis=None):
+                wrong += 1
+                break
+    return wrong
+
+
+def main(tests: int = 400) -> None:
+    limit = tests * 2 * DELTA + 3 * math.sqrt(tests * 2 * DELTA * (1 - 2 * DELTA))  # better or worse
+    for most, title in ((1.4, "rates .7 to 1.4 by day"), (0.7, "rates that stay")):
+        wrong = false_finds(tests, most, looks=DAYS * LOOKS)
+        print(f"{title}: {wrong} of {tests} with a false find, at most {limit:.1f}", flush=True)
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:2]))

@@ -1,0 +1,201 @@
+"""Sessions about a control with blocks: days and plates, whose effects drop out."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import agents
+from bandit_envs.stopping import Stratified
+
+DAYS: dict[str, Any] = {
+    "problem": "BetterThanControl",
+    "arms": ["A", "B"],
+    "control": "A",
+    "blocks": "day",
+    "delta": 0.05,
+}
+COUNTS = [
+    ("A", "mon", 990_000, 20_000),
+    ("B", "mon", 10_000, 230),
+    ("A", "tue", 500_000, 5_000),
+    ("B", "tue", 500_000, 6_000),
+]
+LAB: dict[str, Any] = {
+    "problem": "BetterThanControl",
+    "arms": ["DMSO", *(f"C{i}" for i in range(6))],
+    "control": "DMSO",
+    "margin": 20.0,
+    "tolerance": 4.0,
+    "sigma": "common",
+    "blocks": "plate",
+    "plate": 8,
+    "controls": {"DMSO": 2},
+    "delta": 0.05,
+}
+EFFECTS = np.array([0.0, 2.0, 45.0, 4.0, 50.0, -3.0, 60.0])
+
+
+def days(rows: Any = COUNTS, **facts: Any) -> agents.Session:
+    """A session of counts by days."""
+    session = agents.Session("evidence", DAYS | {"binary": True} | facts, store=":memory:", public_seed=1)
+    for arm, day, n, x in rows:
+        session.tell(arm, n=n, successes=x, item=day)
+    return session
+
+
+def plate(
+    session: agents.Session, g: np.random.Generator, spread: Any = 6.0, off: float = 0.0, unit: float = 1.0
+) -> int:
+    """Measure a plate, which has an effect of its own."""
+    asked, effect = session.ask(8), 50.0 * g.normal()
+    sd = np.broadcast_to(spread, len(EFFECTS))
+    session.tell_all([(one, unit * (EFFECTS[one] + effect + sd[one] * g.normal()) + off) for one in asked])
+    return len(asked)
+
+
+def test_a_day_counts_once_the_next_has_begun() -> None:
+    with days() as session:
+        run: Any = session._state.run
+        first = Stratified.odds([[990_000, 10_000]], [[20_000, 230]], 0)
+        np.testing.assert_allclose(run.found.evidence, first.evidence)
+        assert session.claims()["claim"].tolist() == ["open", "open"]
+        session.tell("A", n=1, successes=0, item="wed")
+        assert session.claims()["claim"].tolist() == ["open", "in"]
+        assert "on at least one day" in session.claims()["event"][1]
+        assert session.done
+        assert session.certificate > 0.95
+        both = Stratified.odds([[990_000, 10_000], [500_000] * 2], [[20_000, 230], [5_000, 6_000]], 0)
+        np.testing.assert_allclose(run.evidence[1], both.evidence[:, 1].max(axis=0))
+
+
+def test_equal_rates_on_days_of_unlike_traffic_stay_open() -> None:
+    rows = [("A", "1", 20_000, 400), ("B", "1", 2_000, 40), ("A", "2", 20_000, 800), ("B", "2", 40_000, 1_600)]
+    with days([*rows, ("A", "3", 5, 0)]) as session:
+        assert session.claims()["claim"].tolist() == ["open", "open"]
+
+
+def test_what_comes_late_is_refused_and_nothing_is_recorded() -> None:
+    with days() as session:
+        with pytest.raises(ValueError, match="the day 'mon' is closed, as 'tue' has begun"):
+            session.tell("B", n=10, successes=3, item="mon")
+        assert len(session) == 2_000_000
+
+
+def test_the_order_of_arms_and_of_rows_within_a_day_does_not_matter() -> None:
+    end = ("A", "wed", 1, 0)
+    with days([*COUNTS, end]) as one, days([*COUNTS[1::-1], *COUNTS[:1:-1], end], arms=["B", "A"]) as other:
+        np.testing.assert_allclose(one._state.run.evidence[1], other._state.run.evidence[0])
+
+
+def test_a_table_has_its_days_and_reads_back() -> None:
+    table = pd.DataFrame([*COUNTS, ("A", "wed", 1, 0)], columns=["variant", "day", "n", "successes"])
+    with days([]) as session, days([]) as twin:
+        session.tell_table(table)
+        assert session.claims()["claim"].tolist() == ["open", "in"]
+        history = session.history()
+        assert history["item"].tolist() == table["day"].tolist()
+        twin.tell_table(history)
+        np.testing.assert_allclose(session._state.run.evidence, twin._state.run.evidence)
+
+
+def test_plates_drop_out_and_each_open_compound_is_asked_for() -> None:
+    with agents.Session("evidence", LAB, store=":memory:", public_seed=3) as session:
+        g, seen = np.random.default_rng(4), list[int]()
+        while not session.done and len(seen) < 60:
+            open_arms = set(np.flatnonzero(session._state.run.open).tolist())
+            asked = {int(one) for one in session._state.wanted(8)}
+            assert asked <= open_arms | {0}
+            seen.append(plate(session, g))
+        claims = dict(zip(session.claims()["name"], session.claims()["claim"], strict=True))
+        assert [claims[f"C{i}"] for i in range(6)] == ["out", "in", "out", "in", "out", "in"]
+        assert session.doubts == []
+        assert session.arms()["low"].isna().all()
+
+
+@pytest.mark.parametrize(("unit", "off"), [(1000.0, 0.0), (1e-3, 5.0), (1.0, 1e6)])
+def test_units_and_places_change_no_claim(unit: float, off: float) -> None:
+    found = []
+    for scale, place in ((1.0, 0.0), (unit, off)):
+        facts = LAB | {"margin": 20.0 * scale, "tolerance": 4.0 * scale}
+        with agents.Session("uniform", facts, store=":memory:", public_seed=3) as session:
+            g = np.random.default_rng(4)
+            for _ in range(8):
+                plate(session, g, unit=scale, off=place)
+            found.append(session._state.run.evidence[1:])
+    np.testing.assert_allclose(*found, rtol=1e-5, atol=1e-5)
+
+
+def test_a_well_that_waits_holds_up_its_plate_alone() -> None:
+    with agents.Session("evidence", LAB, store=":memory:", public_seed=3) as session:
+        g, run = np.random.default_rng(4), session._state.run
+        plate(session, g)
+        asked = session.ask(8)
+        session.tell_all([(one, EFFECTS[one] + g.normal()) for one in asked[:-1]])
+        assert run.strata.closed == ["plate 1"]
+        session.undo(asked[-1].number)
+        assert session._state.run.strata.closed == ["plate 1", "plate 2"]
+
+
+def test_unlike_spreads_withdraw_claims_aloud() -> None:
+    with agents.Session("evidence", LAB, store=":memory:", public_seed=3) as session:
+        g = np.random.default_rng(4)
+        for _ in range(12):
+            plate(session, g, np.array([1.0, 20.0, 1.0, 20.0, 1.0, 20.0, 1.0]))
+        assert "spreads differ" in session.doubts[0]
+        assert set(session.claims()["claim"]) == {"open"}
+        assert session.certificate == 0.0
+
+
+def test_a_sigma_that_results_refute_claims_nothing() -> None:
+    with agents.Session("evidence", LAB | {"sigma": 1.0, "delta": 1e-90}, store=":memory:", public_seed=3) as session:
+        g = np.random.default_rng(4)
+        for _ in range(4):
+            plate(session, g)
+        assert "sigma=1 is refuted" in session.doubts[0]
+        assert set(session.claims()["claim"]) == {"open"}
+
+
+def test_a_forecast_plays_plates() -> None:
+    how: dict[str, Any] = {"prior": {"mean": 20.0, "spread": 30.0, "noise": 6.0}, "episodes": 20, "advise": False}
+    found = agents.rehearse(LAB, "evidence", **how)
+    outcome = found.outcomes["evidence"]
+    assert found.batch == 6
+    assert outcome.ended.all()
+    assert (outcome.pulls % 8 == 0).all()
+    assert outcome.correct.mean() >= 0.8  # 5 % err at most: 5 of 20 with probability 3e-3
+    with pytest.raises(ValueError, match="needs batch="):
+        agents.rehearse(DAYS | {"binary": True}, "evidence", advise=False)
+
+
+@pytest.mark.parametrize(
+    ("facts", "match"),
+    [
+        ({"blocks": "rater"}, "'day' or 'plate', got 'rater'"),
+        ({"lift": 0.1}, "no lift=0.1"),
+        ({"margin": 0.01}, "no margin=0.01"),
+        ({"tolerance": 0.01}, "no tolerance=0.01"),
+        ({"binary": None, "range": (0, 1)}, "binary or with sigma"),
+        ({"binary": None, "sigma": "common", "blocks": None}, "sigma='common' is of a control and blocks"),
+        ({"raters": ["x"]}, "do not go with blocks"),
+    ],
+)
+def test_what_has_no_statistic_is_refused_by_name(facts: dict[str, Any], match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        agents.Session("evidence", DAYS | {"binary": True} | facts, store=":memory:")
+
+
+def test_other_agents_are_refused() -> None:
+    with pytest.raises(ValueError, match="evidence and uniform, got 'lsa'"):
+        agents.Session("lsa", DAYS | {"binary": True}, store=":memory:")
+
+
+def test_need_is_that_of_all_arms_together() -> None:
+    with days([]) as session:
+        assert session._state.run.need == pytest.approx(math.log(1 / 0.05))
+    with agents.Session("evidence", LAB, store=":memory:") as session:
+        assert session._state.run.need == pytest.approx(math.log(6 / 0.05))
