@@ -91,7 +91,14 @@ def drift(runs: int = 400, days: int = 60, a_day: int = 2000) -> None:
 
 # --- a common spread --------------------------------------------------------------------------------------------------
 
-DESIGNS = ("8 + 1 wells", "2 degrees of freedom", "one control well", "chases sigma", "chases effect and sigma")
+DESIGNS = (
+    "8 + 1 wells",
+    "1 degree of freedom",
+    "2 degrees of freedom",
+    "one control well",
+    "chases sigma",
+    "chases effect and sigma",
+)
 
 
 def chased(random: Any, design: str, strata: int, sigma: float = 1.0) -> tuple[Any, Any, Any]:
@@ -104,7 +111,7 @@ def chased(random: Any, design: str, strata: int, sigma: float = 1.0) -> tuple[A
         lucky = Z > 0
         wells = {"8 + 1 wells": (8, 1, 0), "one control well": (1, 3, 0)}.get(design, (1, 1, 0))
         if s == 0 and design not in ("8 + 1 wells", "one control well"):
-            wells = (3, 1, 0)
+            wells = (2 if design == "1 degree of freedom" else 3, 1, 0)
         elif design == "chases sigma":
             wells = (1, 1, 0) if small else (1, 1, 8)
         elif design == "chases effect and sigma":
@@ -266,9 +273,9 @@ def laboratory(runs: int = 300) -> None:
     for kind, rule, more in cells:
         rows = np.array([screened(kind, seed, rule, **more) for seed in range(runs)])
         what = f"{kind} {rule} {more or ''}: decided {rows[:, :3].mean(axis=0).round(1)} after 224, 480, 640 wells"
-        errors = share(int((rows[:, 3] > 0).sum()), runs)
-        print(f"{what}; 40 after 480: {(rows[:, 1] >= 40).mean():.2f}; runs with an error {errors}; ", end="")
-        print(f"unlike {rows[:, 4].mean():.2f}", flush=True)
+        errors, stand = (int(((rows[:, 3] > 0) & there).sum()) for there in (True, rows[:, 4] == 0))
+        print(f"{what}; 40 after 480: {(rows[:, 1] >= 40).mean():.2f}; unlike {rows[:, 4].mean():.2f}; ", end="")
+        print(f"runs with an error {share(errors, runs)}; that stands {stand}", flush=True)
 
 
 if __name__ == "__main__":
