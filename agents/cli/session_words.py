@@ -150,7 +150,7 @@ def question(session: Session) -> str:
     task, title = session.task, session.wishes.get("title", "")
     parts = [f"{title}\n".lstrip() + meaning(session, "arm")]
     if task.support is None or task.distribution == "gaussian":
-        parts.append(f"noise {task.sigma:g}")
+        parts.append("one noise of all, unknown" if session.wishes.get("common") else f"noise {task.sigma:g}")
     else:
         (low, high), binary = task.support, task.distribution == "bernoulli"
         parts.append(f"measurements {f'{low:g} or' if binary else f'from {low:g} to'} {high:g}")
@@ -158,6 +158,7 @@ def question(session: Session) -> str:
             parts.append(f"noise {task.sigma:g}")
     blocks = task.distribution == BLOCKS
     parts += ["in whole blocks"] * blocks
+    parts += [f"within a {session.wishes['blocks']}"] * ("blocks" in session.wishes and not blocks)
     for name in (*(() if blocks else ("items",)), "budget", "delta", "max_pulls"):
         if (value := getattr(task, name)) is not None:
             parts.append(f"{name} {value:g}" if name == "delta" else f"{name} {value:,}")

@@ -316,8 +316,9 @@ def studies_of(facts: object, agents: object = None) -> list[Study]:
     state = facts if isinstance(facts, State) else None
     given: Any = agents if isinstance(agents, Sequence) and not isinstance(agents, str) else [agents]
     if state is None and agents in (None, []):
-        task = Setup.of("uniform", facts, None, 0).task
-        given = dict.fromkeys([suggested(task), "uniform" if task.delta is None else f"uniform{CERTIFIED}"])
+        setup = Setup.of("uniform", facts, None, 0)
+        other = "uniform" if setup.task.delta is None else f"uniform{CERTIFIED}"
+        given = dict.fromkeys([suggested(setup.task, "blocks" in setup.wishes), other])
     elif state is not None and state.run.over:
         raise ValueError("the session is over: there is nothing to forecast")
     studies = []
@@ -342,6 +343,8 @@ def _believed(study: Study, prior: Any) -> tuple[Prior, str]:
     setup, names = study.setup, study.names
     if isinstance(prior, Mapping) and not prior:
         raise ValueError("a prior is a guess, or results of arms, got {}")
+    if prior is None and setup.wishes.get("common") and not study.seen.spent:
+        raise ValueError("of sigma='common' no forecast is made before the first results: give a prior with its noise")
     guessed = isinstance(prior, Mapping) and not any(isinstance(one, (Sequence, np.ndarray)) for one in prior.values())
     own = Guess.of(setup.own_task, prior if guessed else {})
     guess, words = replace(own, centre=setup.turned(own.centre)), own.words(study.task)

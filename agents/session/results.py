@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import textwrap
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..evaluation.plots import save
 from .fold import State
 from .statements import contradictions, level_of
 from .tables import arms_table, comparison_table
@@ -19,7 +17,7 @@ if TYPE_CHECKING:
 
 LOOKS = {"in": ("#009E73", "o"), "out": ("#D55E00", "X"), "open": ("#000000", "s")}  # the colours and markers of arms
 BEYOND = 0.75  # of the span of the means, so far the axis goes on beyond them at most: of longer intervals are arrows
-MOST_INCHES = 400.0  # of a figure
+MOST_INCHES, MOST_LETTERS = 400.0, 40  # of a figure, and of a name
 
 
 def results_table(state: State) -> DataFrame:
@@ -33,19 +31,19 @@ def results_table(state: State) -> DataFrame:
     return both
 
 
-def drawn(state: State, boundary: float | None, path: str | Path | None) -> Figure:
+def drawn(state: State, boundary: float | None) -> Figure:
     """See `Session.plot`."""
     from matplotlib.figure import Figure
 
     table, lower, unit = results_table(state), state.setup.own is not None, state.setup.wishes.get("unit")
     control, what, sides, level = table.attrs.get("control"), "mean", ["low", "high"], table.attrs["level"]
-    if control is not None:
+    if control:
         what, sides, level = "difference", ["difference_low", "difference_high"], level_of(state)
         boundary = None if boundary is None else boundary - table.loc[table["name"] == control, "mean"].item()
-    elif state.setup.task.D > 1:
-        raise ValueError(f"a figure shows one mean of each arm, got arms of {state.setup.task.D} dimensions")
-    table = table[~table["withdrawn"] & (table["name"] != control)].sort_values(what, ascending=not lower)
-    table = table.iloc[np.argsort(table[what].notna(), kind="stable")]  # from below
+    elif state.setup.task.D > 1 or "blocks" in state.setup.wishes:
+        raise ValueError("a figure shows one mean of each arm: not of several dimensions, nor with blocks")
+    table = table[~table["withdrawn"] & (table["name"] != control)]
+    table = table.sort_values(what, ascending=not lower, na_position="first")  # from below
     mean, ends, rows = table[what].to_numpy(np.float64), np.array(table[sides], np.float64), np.arange(len(table))
     if not (known := np.isfinite(mean)).any():
         raise ValueError(f"no {what} is known yet: there is nothing to draw")
@@ -66,14 +64,11 @@ def drawn(state: State, boundary: float | None, path: str | Path | None) -> Figu
                 axes.plot(np.full(sum(over[own]), end), own[over[own]], arrow, color=colour)
     if boundary is not None:
         axes.axvline(boundary, color="#000000", linestyle=(0, (5, 3)), linewidth=1, label="boundary")
-    of = f"{what}{f' from {control}' * (control is not None)}{f' ({unit})' if unit else ''}"
-    of += f"{', lower is better' * lower}, with {100 - 100 * level:.4g} % intervals of all"
-    names = [name if len(name) <= 40 else f"{name[:39]}…" for name in table["name"]]
-    axes.set(xlabel=of, ylim=(-0.7, len(table) - 0.3), yticks=rows, yticklabels=names)
-    axes.set_title(textwrap.fill(" ".join(contradictions(state)), 90), fontsize=9)
-    for text in (*axes.get_yticklabels(), axes.xaxis.label, axes.title):
-        text.set_parse_math(False)
+    of = f"{what}{f' from {control}' if control else ''}{f' ({unit})' if unit else ''}{', lower is better' * lower}"
+    axes.set_xlabel(f"{of}, with {100 - 100 * level:.4g} % intervals of all", parse_math=False)
+    axes.set_title(textwrap.fill(" ".join(contradictions(state)), 90), fontsize=9, parse_math=False)
+    names = [name if len(name) <= MOST_LETTERS else f"{name[: MOST_LETTERS - 1]}…" for name in table["name"]]
+    axes.set_yticks(rows, names, parse_math=False)
+    axes.set_ylim(-0.7, len(table) - 0.3)
     figure.legend(loc="outside upper center", ncols=4, frameon=False)
-    if path is not None:
-        save(figure, path)
     return figure

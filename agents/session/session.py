@@ -21,6 +21,7 @@ from bandit_envs.instances import Count, Measurements, uneven, within
 from bandit_envs.kernels import choice, flag, integer, number, orders, root_key
 from bandit_envs.stopping import RATES
 
+from ..evaluation.plots import save
 from . import tables
 from .design import batch_of, code_of, in_wells, map_of, plated, refuse_code, refuse_stranger
 from .doubts import about_failures, about_noise, doubts, rounded
@@ -442,6 +443,8 @@ class Session:
         with self._now() as state:
             problem, seen, D = state.run.problem, state.statistics.at(state.active), self.task.D
             known = problem.boundary is not None or problem.control_arm is not None and D == 1
+            if state.strata is not None:  # means of different strata do not compare
+                return None
             found = boundary_of(problem, seen.means()[0]) if known or D == 1 and seen.scored.all() else None
             return None if found is None else float(self._setup.turned(found))
 
@@ -452,6 +455,11 @@ class Session:
         """
         with self._now() as state:
             found, seen = np.full(len(state.names), np.nan), state.statistics.at(state.active)
+            if isinstance(run := state.run, StrataRun):
+                found[state.active] = np.where(
+                    run.open | (run.sides != 0), np.sqrt(2.0 * run.evidence.max(axis=1)), np.nan
+                )
+                return found
             margin = np.nan_to_num(np.abs(state.run.problem.margin(seen.means())[0]), nan=0.0, posinf=0.0, neginf=0.0)
             found[state.active] = margin * np.sqrt(seen.scored) / (state.spread or self._setup.task.sigma)
             found[[] if state.control_arm is None else state.control_arm] = np.nan
@@ -484,9 +492,7 @@ class Session:
 
         Wells are filled row by row; those that were not asked for, or were undone, are "". A plate of another size than
         6, 12, 24, 48, 96, 384 or 1536 wells is a part of the next larger one. As CSV it is a `layout` of `tell_table`.
-
-        Raises:
-            ValueError: where there are no plates, for another plate, and beyond 1536 wells.
+        A ValueError names plates that there are not, and more wells.
         """
         return self._look(lambda state: map_of(state, plate))
 
@@ -762,25 +768,25 @@ class Session:
         return self._look(lambda state: tables.arms_table(state, one))
 
     def results(self) -> DataFrame:
-        """The table of `arms`; where there is a control with the columns of `comparison`, NaN of withdrawn arms.
-
-        Of those `low` and `high` are `difference_low` and `difference_high`.
-        """
+        """The table of `arms`, with a control that of `comparison` beside it, `difference_low` and `_high` its ends."""
         return self._look(results_table)
 
     def plot(self, path: str | Path | None = None) -> Figure:
-        """The arms with their means, or differences from the control, and intervals, sorted; a dashed boundary.
+        """The arms by their means, or differences from the control, with intervals (arrows: they go on), and boundary.
 
-        Colours and markers are by `claim` or, without claims, by the answer; withdrawn arms are left out. Arrows are at
-        intervals that go on beyond the axis.
+        Colours and markers are by `claim` or, without claims, by the answer; withdrawn arms are left out.
 
         Args:
             path: a file to write as well, PNG, SVG or PDF.
 
         Raises:
-            ValueError: of arms of several dimensions without a control, and where no mean is known yet.
+            ValueError: of arms of several dimensions without a control, with blocks, whose arms do not compare by their
+                means, and where no mean is known yet.
         """
-        return self._look(lambda state: drawn(state, self.boundary, path))
+        figure = self._look(lambda state: drawn(state, self.boundary))
+        if path is not None:
+            save(figure, path)
+        return figure
 
     @property
     def compares(self) -> bool:

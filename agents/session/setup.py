@@ -581,8 +581,10 @@ def _differing(name: str, there: object, wanted: object) -> list[str]:
     return [f"{name} is {there!r:.80} there, {wanted!r:.80} asked for"]
 
 
-def suggested(task: Task) -> str:
+def suggested(task: Task, blocks: bool = False) -> str:
     """The name of an agent for a task, where none is named."""
+    if blocks and task.distribution != BLOCKS:
+        return SAMPLERS[0]
     certified = task.problem in recipe_of("evidence").solves
     if task.items and certified:
         by_budget = task.delta is None and task.distribution != BLOCKS and task.problem in recipe_of("ucb-e").solves

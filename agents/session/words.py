@@ -126,8 +126,8 @@ def shipped(found: Any, tables: Any, p: Any, why: Any) -> list[str]:
     """The verdict on each variant, by p (D, K, 2) that a metric is not good enough, and not too bad."""
     texts, attrs = list[str](), next(iter(tables.values())).attrs
     level = attrs["rate_level"] / max(len(found) - 1, 1)
-    basis = f", if effects are the same every {attrs['noun']}" if "noun" in attrs else ""
-    basis = ", on average" if attrs.get("averaged") else basis
+    basis = f"if effects are the same every {attrs['noun']}" if "noun" in attrs else ""
+    basis = "on average" if attrs.get("averaged") else basis
     for i, row in enumerate(found.to_dict("records")):
         harms, lacks, name = list[str](), list[str](), row["name"]
         for d, (metric, one) in enumerate(tables.items()):
@@ -140,7 +140,9 @@ def shipped(found: Any, tables: Any, p: Any, why: Any) -> list[str]:
                 lacks.append(f"{metric}: {why[d][name]}")
             elif p[d, i, 0] > level:
                 lacks.append(f"{metric} not yet shown to be {good} (p {p[d, i, 0]:.2g})")
-        said = f"ship{basis}" if row["ship"] else f"open: {'; '.join(lacks)}"
-        said = f"do not ship: {'; '.join(harms)}{basis}" if row["drop"] else said
+        whys = {one.get(name) for one in why}
+        lacks = lacks if len(whys) > 1 or None in whys else [*map(str, whys)]  # of the traffic, which all metrics have
+        said = "ship" + f" ({basis})" * bool(basis) if row["ship"] else f"open: {'; '.join(lacks)}"
+        said = f"do not ship: {'; '.join(harms)}" + f", {basis}" * bool(basis) if row["drop"] else said
         texts.append("control" if name == attrs["control"] else said)
     return texts
