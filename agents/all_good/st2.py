@@ -25,7 +25,20 @@ from ..core.agent import Floats
 from ..core.confidence import bounds_of, lil_table, tabulated
 from ..core.declared import parts_of, per_episode, setting
 from ..core.plans import planned, pull
-from ..core.trees import Tree, is_inside, lower, put_running, upper
+from ..core.trees import (
+    ESTIMATE,
+    LOWER,
+    NEG_LOWER_IN,
+    UPPER,
+    UPPER_OUT,
+    Tree,
+    extreme,
+    is_inside,
+    lower,
+    put_running,
+    root,
+    upper,
+)
 from .elimination import GoodArms, threshold_of
 
 
@@ -59,11 +72,11 @@ def scan(tree, K, U, L, inside):
 @part
 def find_unknown(ep, own, low, high):
     """The arms of lines 7 and 8, where the largest mean has these bounds; -1 where there is none."""
-    tree, K, i = own.tree, len(ep.pulls), trees.argmin_lower_inside(own.tree)
+    tree, K, i = own.tree, len(ep.pulls), extreme(own.tree, NEG_LOWER_IN)
     U, L = threshold_of(high, own.gamma, own), threshold_of(low, 0.0, own)
     if i >= 0 and upper(tree, i) < L:
         i = scan(tree, K, U, L, True)
-    j = trees.argmax_upper_outside(tree)
+    j = extreme(tree, UPPER_OUT)
     if j >= 0 and lower(tree, j) > U:
         j = scan(tree, K, U, L, False)
     ep.now.U = U
@@ -112,9 +125,9 @@ class ST2(GoodArms):
         for i in planned(ep):
             measure(ep, own, i)
             trees.refresh(own.tree, i)
-        settle(own, trees.max_estimate(own.tree))  # line 2
-        find_unknown(ep, own, trees.max_lower(own.tree), trees.max_upper(own.tree))  # lines 3, 4, 7 and 8
-        ep.now.top = trees.argmax_upper(own.tree)  # line 9
+        settle(own, root(own.tree, ESTIMATE))  # line 2
+        find_unknown(ep, own, root(own.tree, LOWER), root(own.tree, UPPER))  # lines 3, 4, 7 and 8
+        ep.now.top = extreme(own.tree, UPPER)  # line 9
 
     def stops(ep, own):
         """The stopping rule, lines 5 and 6: all arms are known."""
