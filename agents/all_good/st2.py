@@ -25,20 +25,7 @@ from ..core.agent import Floats
 from ..core.confidence import bounds_of, lil_table, tabulated
 from ..core.declared import parts_of, per_episode, setting
 from ..core.plans import planned, pull
-from ..core.trees import (
-    ESTIMATE,
-    LOWER,
-    NEG_LOWER_IN,
-    UPPER,
-    UPPER_OUT,
-    Tree,
-    extreme,
-    is_inside,
-    lower,
-    put_running,
-    root,
-    upper,
-)
+from ..core.trees import ESTIMATE, LOWER, NEG_LOWER_IN, UPPER, UPPER_OUT, Tree, extreme, lower, root, upper
 from .elimination import GoodArms, threshold_of
 
 
@@ -47,9 +34,9 @@ def measure(ep, own, i):
     """Put m_i and its bounds m_i -+ C into the tree."""
     m, C = ep.mean[i], tabulated(ep.pulls[i], own.level, own.factor, own.table)
     if own.running:
-        put_running(own.tree, i, m, C)  # D3
+        trees.put_running(own.tree, i, m, C)  # D3
     else:
-        trees.put(own.tree, i, m, m - C, m + C, is_inside(own.tree, i))
+        trees.put(own.tree, i, m, m - C, m + C, trees.is_inside(own.tree, i))
 
 
 @part
@@ -64,7 +51,7 @@ def scan(tree, K, U, L, inside):
     best, which = math.inf, -1
     for i in range(K):
         value = lower(tree, i) if inside else -upper(tree, i)
-        if upper(tree, i) >= L and lower(tree, i) <= U and is_inside(tree, i) == inside and value < best:
+        if upper(tree, i) >= L and lower(tree, i) <= U and trees.is_inside(tree, i) == inside and value < best:
             best, which = value, i
     return which
 
