@@ -193,6 +193,7 @@ def print_comparison(found: Any) -> None:
     print(f"\nagainst {attrs['control']}, valid whenever you look{null}:\n")
     middle = [f"{x}" for x in found["strata"]] if noun else ["-" if x != x else f"{x:.4g}" for x in found["mean"]]
     shown = zip(found["name"], found["pulls"], middle, rows.values(), strict=True)
+    what += " on average" * ("odds" in found and what != "odds")  # with planned shares
     heads = ["name", "results", column, what, f"{100 - 100 * attrs['level']:.4g} % interval of all", "p", ""]
     print(table(heads, [[str(x) for x in (name, n, one, *row)] for name, n, one, row in shown], right=(1, 2, 3, 5)))
     print(sentence)
