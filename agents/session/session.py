@@ -456,9 +456,8 @@ class Session:
         with self._now() as state:
             found, seen = np.full(len(state.names), np.nan), state.statistics.at(state.active)
             if isinstance(run := state.run, StrataRun):
-                found[state.active] = np.where(
-                    run.open | (run.sides != 0), np.sqrt(2.0 * run.evidence.max(axis=1)), np.nan
-                )
+                found[state.active] = np.sqrt(2.0 * np.maximum(run.evidence.max(axis=1), 0.0))
+                found[state.control_arm or 0] = np.nan
                 return found
             margin = np.nan_to_num(np.abs(state.run.problem.margin(seen.means())[0]), nan=0.0, posinf=0.0, neginf=0.0)
             found[state.active] = margin * np.sqrt(seen.scored) / (state.spread or self._setup.task.sigma)
