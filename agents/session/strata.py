@@ -209,7 +209,7 @@ class StrataRun(Run):
         spare, noise = np.maximum(n - 1.0, 0.0).sum(), squares.sum()
         p = require("scipy.special", "a test of sigma").chdtrc(max(spare, 1.0), noise / self.task.sigma**2)
         known = self.strata.state.setup.wishes.get("common") or p > REFUTED
-        noisy = f"results of one arm vary by about {math.sqrt(noise / max(spare, 1.0)):.3g} within a {self.strata.kind}"
+        noisy = f"results of one arm vary by about {math.sqrt(noise / max(spare, 1.0)):.3g} within one {self.strata.kind}"
         return "" if known else f"sigma={self.task.sigma:g} is refuted: {noisy}. Nothing is claimed"
 
     def stratified(self) -> Stratified | None:
