@@ -13,12 +13,13 @@ from unicodedata import normalize
 import numpy as np
 
 from bandit_envs import BetterThanControl, Measurements, measurements
-from bandit_envs.instances import DAYS, SAID, SPANS, Count, Measurement, Strata, number_in, repeated, strata_of, uneven
+from bandit_envs.instances import DAYS, SAID, SPANS, Count, Measurement, number_in, repeated, strata_of, uneven
 from bandit_envs.kernels import choice, number
-from bandit_envs.stopping import RATES, Stratified, averages, discoveries, mismatch
+from bandit_envs.stopping import RATES, discoveries, mismatch
 
 from ..core.optional import pandas
 from .session import Session
+from .strata import compared_within
 from .words import against, shipped
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 ALIKE = 4.0  # standard errors by which the logarithms of variances of normal results may differ
 EFFECTIVE, FEWEST = 12, 500  # results that bear a variance out: so many in effect, of so many
+WITHIN = "within strata; or say strata=False (--pooled)"
 UNPLANNED = 1e-3  # p of the planned shares
 UNLIKE = "the spreads of arms or strata differ: leave sigma out"
 NOISY = "the spread of its results, or the control's, is not borne out yet: give sigma"
@@ -172,7 +174,13 @@ def _compared(
         sigma = number("sigma", sigma, 0, above=True)
     if named:
         problem = BetterThanControl(names.index(control), margin, given["lift"], expected=given["expected"])
-        compared = _stratified(found, names, (n, mean, squares), cut, problem, planned, binary, sigma, several, given)
+        if (averaged := binary and (several or problem.spaces[0] != (1.0, 0.0))) and planned is None:
+            raise ValueError(f"{found.of}: a margin or lift of rates needs shares= {WITHIN}")
+        if not binary and problem.lift is not None:
+            raise ValueError(f"{found.of}: a lift of results that are not 0 or 1 has no test {WITHIN}")
+        table = n, mean, squares
+        by = {"level": given["delta"], "rate": given["rate"], "shares": planned, "averaged": averaged}
+        compared = compared_within(names, table, cut, problem, sigma, **by)
     else:
         facts: dict[str, Any] = {"problem": "BetterThanControl", "arms": names, "control": control}
         facts |= {name: value for name, value in given.items() if name != "rate"}
@@ -222,92 +230,6 @@ def _cells(
         for name, (n, ones, mean, sd) in _summed(part, binary)[0].items():
             found[:, s, names.index(name)] = n, ones / n if binary else mean, (n - 1) * (sd or 0.0) ** 2
     return found
-
-
-def within_strata(n: Any, mean: Any, squares: Any, problem: BetterThanControl, sigma: Any) -> Stratified:
-    """The evidence within strata, of cells (S, K); `sigma` None: results are 0 or 1."""
-    c, b, hoped = problem.control, problem.spaces[0][1], 0.0
-    if problem.expected is not None:
-        low, high = np.array(problem.expected) if sigma is not None else np.clip(problem.expected, 1e-9, 1 - 1e-9)
-        hoped = high - low - b if sigma is not None else math.log(high / (1 - high)) - math.log(low / (1 - low))
-        if not hoped > 0:
-            raise ValueError(f"expected must be the control's mean and one beyond the margin, got {problem.expected}")
-    if sigma is None:
-        return Stratified.odds(n, np.rint(n * mean), c, hoped)
-    if sigma == "common":
-        return Stratified.common(n, mean, squares, c, (b, b))
-    return Stratified.means(n, mean, c, sigma or 1.0, (b, b), hoped)
-
-
-def _stratified(
-    found: Measurements, names: list[str], cells: Any, cut: Strata, problem: BetterThanControl, planned: Any,
-    binary: bool, sigma: Any, several: bool, given: Mapping[str, Any],
-) -> DataFrame:  # fmt: skip
-    """The comparison within strata that are over, by their cells (3, S, K)."""
-    (a, b), c, delta, rate = problem.spaces[0], problem.control, given["delta"], given["rate"]
-    n, mean, squares = (one if len(one) else np.zeros((1, len(names))) for one in cells)
-    every_n, n = n, np.where(n[:, [c]] > 0, n, 0.0)
-    averaged = binary and (several or (a, b) != (1.0, 0.0))
-    if averaged and planned is None or a != 1.0 and not binary:
-        how = (
-            "a margin or lift of rates needs shares=" if binary else "a lift of results that are not 0 or 1 has no test"
-        )
-        raise ValueError(f"{found.of}: {how} within strata; or say strata=False (--pooled)")
-    one, K = within_strata(n, mean, squares, problem, sigma), np.arange(len(names))
-    there, every = (n > 0) & (n[:, [c]] > 0) & (K != c), n.sum(axis=0)
-    w = there / (1 / np.maximum(n, 1) + 1 / np.maximum(n[:, [c]], 1))
-    ours, base = (w * mean).sum(axis=0), (w * mean[:, [c]]).sum(axis=0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        gap, total = (ours - base) / w.sum(axis=0), np.where(every > 0, (n * mean).sum(axis=0) / every, np.nan)
-        lift = np.where((ours >= 0) & (base > 0), ours / base - 1, np.nan)
-
-    def claimed(evidence: Any) -> tuple[Any, Any, Any]:
-        """The largest evidence at the end of a day; and the arms that are better, and worse."""
-        seen = evidence[cut.ends or [-1]]
-        now, top = seen[-1] if rate == "fdr" else seen.max(axis=0), seen.max(axis=0)
-        return top, discoveries(now[:, 0], delta, rate), discoveries(top[:, 1], delta)
-
-    def cut_off(ends: Any, edge: float, over: Any, under: Any) -> list[Any]:
-        """The ends of intervals of which those of what is found lie on its side."""
-        sure, (low, high) = rate == "familywise", ends.T
-        return [np.where(over & sure, np.fmax(low, edge), low), np.where(under & sure, np.fmin(high, edge), high)]
-
-    (top, *once), ends, none = claimed(one.evidence), one.interval(delta), np.zeros(len(K), np.bool_)
-    once = [none, none] if averaged else once
-    steady = (one.same > delta) & ~(once[0] & ((ends[:, 1] <= b) | once[1]) | once[1] & (ends[:, 0] >= b))
-    found_so, average = [side & steady for side in once], [none, none]
-    ends = np.array(cut_off(ends, b, *found_so))
-    spans = dict.fromkeys(("low", "high", "lift_low", "lift_high"), np.full(len(K), np.nan))
-    if not binary:
-        spans |= {"low": ends[0], "high": ends[1]}
-    elif planned is not None:
-        every_x = np.rint(every_n * mean)
-        of_average, *average = claimed(averages(every_n, every_x, c, planned, a, b))
-        top, found_so = (of_average, average) if averaged else (top, found_so)
-        for name, effect, most, edge, of in (
-            ("", gap, 1.0, b if a == 1 else np.nan, lambda z: (1.0, z)),
-            ("lift_", lift, 10.0, a - 1 if b == 0 else np.nan, lambda z: (np.maximum(1 + z, 0.0), 0.0)),
-        ):
-            nats = lambda z, sign, of=of: averages(every_n, every_x, c, planned, *of(z))[..., int(sign < 0)]
-            span = replace(one, effect=effect, _reach=most, _nats=nats).interval(delta).clip(-1.0)
-            spans[f"{name}low"], spans[f"{name}high"] = cut_off(span, edge, *average)
-    odds = zip(("odds", "odds_low", "odds_high"), np.exp([one.effect, *ends]) if binary else (), strict=False)
-    numbers = {"mean": total, "difference": gap, "lift": lift, **spans, **dict(odds), "same": one.same}
-    numbers |= {name: np.exp(-np.maximum(side, 0.0)) for name, side in zip(("p", "p_worse"), top.T, strict=True)}
-    numbers = {name: np.where((K == c) & (name != "mean"), np.nan, value) for name, value in numbers.items()}
-    flags = dict(zip(("better", "worse", "better_once", "worse_once"), (*found_so, *once), strict=True))
-    flags |= {"on_average": average[0], "worse_on_average": average[1]}
-    counts = np.where(K == c, there.any(axis=1).sum(), there.sum(axis=0))
-    known = {"name": names, "pulls": every.astype(np.int64), "strata": counts}
-    table: DataFrame = pandas().DataFrame(known | numbers | flags)
-    table.attrs |= {"level": delta, "rate": rate, "rate_level": delta, "by": problem.beyond, "doubts": []}
-    table.attrs |= {"control": names[c], "minimize": False, "noun": cut.noun, "averaged": averaged}
-    table.attrs |= {
-        "unlike": one.unlike,
-        "strata": cut.said,
-        "at": f"{'on' if cut.noun == 'day' else 'in'} at least one {cut.noun}",
-    }
-    return table
 
 
 def _shipped(tables: Mapping[Any, Any], lower: Sequence[str]) -> DataFrame:

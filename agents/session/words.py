@@ -126,8 +126,8 @@ def shipped(found: Any, tables: Any, p: Any, why: Any) -> list[str]:
     """The verdict on each variant, by p (D, K, 2) that a metric is not good enough, and not too bad."""
     texts, attrs = list[str](), next(iter(tables.values())).attrs
     level = attrs["rate_level"] / max(len(found) - 1, 1)
-    basis = f"if effects are the same every {attrs['noun']}" if "noun" in attrs else ""
-    basis = "on average" if attrs.get("averaged") else basis
+    kinds = {one.attrs["averaged"]: None for one in tables.values() if "noun" in one.attrs}
+    basis = " and ".join("on average" if kind else f"if effects are the same every {attrs['noun']}" for kind in kinds)
     for i, row in enumerate(found.to_dict("records")):
         harms, lacks, name = list[str](), list[str](), row["name"]
         for d, (metric, one) in enumerate(tables.items()):

@@ -30,7 +30,7 @@ from ..core.confidence import delta_of, scale_of, tolerance_of
 from ..core.declared import per_episode, setting
 from ..core.largest import nth_largest, size_of
 from ..core.plans import pull
-from .elimination import SetAlgorithm, finish, mark, measure, pull_undecided
+from .elimination import SetAlgorithm, finish, measure, pull_round, pull_undecided
 
 ROUNDS = 40  # by then a round takes more pulls than an arm may have
 SLACK = 1.1  # D5: smaller, and good arms are lost early now and then; larger, and arms are decided later
@@ -67,24 +67,15 @@ def pulls_in(r, own):
     return own.times[r] - own.times[r - 1] if own.reuse else own.times[r]
 
 
-@part
-def pull_round(ep, own):
-    """Line 5, in round `ep.now.round`."""
-    if not own.reuse:
-        mark(ep, own)
-    pull_undecided(ep, own, pulls_in(ep.now.round, own))
-
-
 class AcceptReject(SetAlgorithm):
     """Rounds r = 1, 2, ... of `times[r]` pulls of each undecided arm, while `margin[r]` K' > `tolerance` k.
 
     After each round, arms further than `margin[r]` from the boundary are accepted and rejected.
     """
 
-    times = setting(Ints)  # (rounds,) pulls of an arm in round r; entry 0 is unused
+    times = setting(Ints)  # (rounds,) pulls of an arm in round r, with `reuse` in rounds 1 .. r; entry 0 is unused
     margin = setting(Floats)  # (rounds,) 2 W 2^-r
     tolerance = setting(float)  # of the mean loss of the answer; < 0: no such test
-    reuse = setting(bool)  # pool the samples of all rounds; `times` are then pulls of an arm in all rounds together
 
     def observe(ep, own):
         """A round is over."""
@@ -98,7 +89,7 @@ class AcceptReject(SetAlgorithm):
     def sample(ep, own):
         """The sampling rule.   [line 5]"""
         ep.now.round += 1
-        pull_round(ep, own)
+        pull_round(ep, own, pulls_in(ep.now.round, own))
 
 
 class AdaptiveTopK(AcceptReject):
@@ -152,8 +143,9 @@ class AdaptiveTopK(AcceptReject):
         size = size_of(own.S)
         if not ep.now.ending:
             ep.now.round += 1
-            if not own.limited or pulls_in(ep.now.round, own) * size <= ep.remaining:
-                pull_round(ep, own)
+            times = pulls_in(ep.now.round, own)
+            if not own.limited or times * size <= ep.remaining:
+                pull_round(ep, own, times)
                 return
             ep.now.ending, ep.now.owed = True, ep.remaining % size
             if ep.remaining >= size:  # not marked: the samples of the round before still count

@@ -180,6 +180,11 @@ def test_a_day_counts_once_it_is_over_everywhere(monkeypatch: pytest.MonkeyPatch
     assert numbers(agents.ab_test(late, "A")) == pytest.approx(numbers(every), nan_ok=True)
     assert agents.ab_test(late, "A").attrs["read"].endswith("8 strata count, 1 not over yet")
     assert agents.ab_test(late, "A", closed=True)["worse_once"].any()
+    for form in ("%d.%m.%Y", "%Y/%m/%d", "%Y-%m-%d 00:00:00+02:00", "%Y-%m-%dT13:00"):
+        other = late.assign(day=[f"{day:{form}}" for day in late["day"]])
+        assert agents.ab_test(other, "A").attrs["read"].endswith("8 strata count, 1 not over yet"), form
+    slashes = late.assign(day=[f"{day:%m/%d/%Y}" for day in late["day"]])  # of whom?
+    assert "9 strata count; all are taken as over" in agents.ab_test(slashes, "A").attrs["read"]
     assert numbers(agents.ab_test(late, "A", closed=False)) == pytest.approx(numbers(every), nan_ok=True)
     monkeypatch.setattr(CLOCK, "today_everywhere", lambda: dt.date(2026, 11, 1))
     nothing = agents.ab_test(table, "A")
@@ -302,6 +307,11 @@ def test_traffic_that_is_not_split_as_planned_opens_all_verdicts(tmp_path: Path,
     )
     pooled = planned(share=0.45).drop(columns="day")
     assert "open: traffic is not split" in agents.ab_test(pooled, "A", shares={"A": 1, "B": 1})["verdict"][1]
+    planned().to_csv(tmp_path / "t.csv", index=False)
+    assert main(["ab-test", str(tmp_path / "t.csv"), "--control", "A", "--shares", "A=0.5", "B=0.5"]) == 0
+    out = capsys.readouterr().out
+    assert "lift on average" in out
+    assert "; better on average" in out
     planned(share=0.45).to_csv(tmp_path / "t.csv", index=False)
     assert main(["ab-test", str(tmp_path / "t.csv"), "--control", "A", "--shares", "A=0.5", "B=0.5"]) == 0
     assert "open: traffic is not split as planned (p " in capsys.readouterr().out
