@@ -2,8 +2,9 @@
 
 A stratum is a plate of the design, or what `tell` and tables name as its `item` (columns of days, or "plate"), or else
 the day on which a question was asked, or a result without one recorded, in UTC. It is closed once none of its questions
-waits and a later one has begun, or, of a plate of the design, once it is full. Then it counts; until then it counts
-nothing, and what comes later is refused. So which results count does not depend on what they are.
+waits and a later one has begun, or, of a plate of the design, once it is full. It counts once it and all earlier ones
+are closed; until then it counts nothing, and what comes later is refused. So which results count does not depend on
+what they are.
 
 Claims go by `bandit_envs.stopping.Stratified`. Each open arm gets wells in turn, first those that need fewest more.
 """
@@ -96,10 +97,11 @@ class Blocks:
 
     @property
     def closed(self) -> list[str]:
-        """The names of those that count."""
+        """The names of those that count: all up to the first that is open, which cannot be kept so for its results."""
         waits = {self.names[self.state.places[one]] for one in self.state.asks}
         last = next(reversed(self.sums), "")
-        return [name for name in self.sums if name not in waits and (name != last or name in self._full)]
+        over = (name not in waits and (name != last or name in self._full) for name in self.sums)
+        return [name for name, is_over in zip(self.sums, itertools.takewhile(bool, over), strict=False) if is_over]
 
     def is_of(self, asked: int, name: str | None) -> bool:
         """Whether a question is of the stratum that a user calls so: a plate by its number, too."""
@@ -209,7 +211,9 @@ class StrataRun(Run):
         spare, noise = np.maximum(n - 1.0, 0.0).sum(), squares.sum()
         p = require("scipy.special", "a test of sigma").chdtrc(max(spare, 1.0), noise / self.task.sigma**2)
         known = self.strata.state.setup.wishes.get("common") or p > REFUTED
-        noisy = f"results of one arm vary by about {math.sqrt(noise / max(spare, 1.0)):.3g} within one {self.strata.kind}"
+        noisy = (
+            f"results of one arm vary by about {math.sqrt(noise / max(spare, 1.0)):.3g} within one {self.strata.kind}"
+        )
         return "" if known else f"sigma={self.task.sigma:g} is refuted: {noisy}. Nothing is claimed"
 
     def stratified(self) -> Stratified | None:

@@ -130,15 +130,16 @@ def test_units_and_places_change_no_claim(unit: float, off: float) -> None:
     np.testing.assert_allclose(*found, rtol=1e-5, atol=1e-5)
 
 
-def test_a_well_that_waits_holds_up_its_plate_alone() -> None:
+def test_a_well_that_waits_holds_up_its_plate_and_later_ones() -> None:
     with agents.Session("evidence", LAB, store=":memory:", public_seed=3) as session:
         g, run = np.random.default_rng(4), session._state.run
         plate(session, g)
         asked = session.ask(8)
         session.tell_all([(one, EFFECTS[one] + g.normal()) for one in asked[:-1]])
+        plate(session, g)
         assert run.strata.closed == ["plate 1"]
         session.undo(asked[-1].number)
-        assert session._state.run.strata.closed == ["plate 1", "plate 2"]
+        assert session._state.run.strata.closed == ["plate 1", "plate 2", "plate 3"]
 
 
 def test_unlike_spreads_withdraw_claims_aloud() -> None:
