@@ -444,9 +444,6 @@ def compared_within(
     table: DataFrame = pandas().DataFrame(known | numbers | flags)
     table.attrs |= {"level": delta, "rate": rate, "rate_level": delta, "by": problem.beyond, "doubts": []}
     table.attrs |= {"control": names[c], "minimize": False, "noun": cut.noun, "averaged": averaged}
-    table.attrs |= {
-        "unlike": one.unlike,
-        "strata": cut.said,
-        "at": f"{'on' if cut.noun == 'day' else 'in'} at least one {cut.noun}",
-    }
+    table.attrs |= {"unlike": one.unlike, "strata": cut.said}
+    table.attrs |= {"at": f"{'on' if cut.noun == 'day' else 'in'} at least one {cut.noun}"}
     return table

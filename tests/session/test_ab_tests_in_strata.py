@@ -14,6 +14,7 @@ from drifting import drifting, false_finds
 
 import agents
 from agents.cli import main
+from agents.session.words import against
 
 pytest.importorskip("sqlalchemy")
 CLOCK = importlib.import_module("agents.session.ab_test")
@@ -287,6 +288,9 @@ def test_planned_shares_bear_a_claim_on_average() -> None:
     assert found["on_average"]
     assert 0 <= found["low"] < found["difference"] < found["high"]
     assert 0 <= found["lift_low"] < found["lift"] < found["lift_high"]
+    table = agents.ab_test(planned(), "A", shares={"A": 2, "B": 2})
+    table[["better", "better_once"]] = False
+    assert against(table)[2].startswith("B is better on average, against A; B by +")
     by = agents.ab_test(planned(), "A", shares={"A": 2, "B": 2}, lift=0.05).set_index("name").loc["B"]
     assert by["verdict"] == "beyond a lift of +5 % on average"
     assert by["lift_low"] >= 0.05
