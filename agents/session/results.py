@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from .fold import State
-from .statements import contradictions, level_of
+from .statements import contradictions
 from .tables import arms_table, comparison_table
 
 if TYPE_CHECKING:
@@ -20,14 +20,19 @@ BEYOND = 0.75  # of the span of the means, so far the axis goes on beyond them a
 MOST_INCHES, MOST_LETTERS = 400.0, 40  # of a figure, and of a name
 
 
+def compares(state: State) -> bool:
+    """Whether there is a control that arms are compared with."""
+    return state.control_arm is not None and (state.run.certifier is not None or state.strata is not None)
+
+
 def results_table(state: State) -> DataFrame:
     """See `Session.results`."""
     table = arms_table(state)
-    if state.control_arm is None or state.run.certifier is None or not state.count:
+    if not compares(state) or not state.count:
         return table
     found = comparison_table(state, "familywise").drop(columns=["pulls", "mean"])
     both = table.merge(found.rename(columns={one: f"difference_{one}" for one in ("low", "high")}), "left", "name")
-    both.attrs = found.attrs | table.attrs
+    both.attrs = table.attrs | found.attrs
     return both
 
 
@@ -36,19 +41,22 @@ def drawn(state: State, boundary: float | None) -> Figure:
     from matplotlib.figure import Figure
 
     table, lower, unit = results_table(state), state.setup.own is not None, state.setup.wishes.get("unit")
-    control, what, sides, level = table.attrs.get("control"), "mean", ["low", "high"], table.attrs["level"]
+    control, what, sides, problem = table.attrs.get("control"), "mean", ["low", "high"], cast("Any", state.run.problem)
     if control:
-        what, sides, level = "difference", ["difference_low", "difference_high"], level_of(state)
-        boundary = None if boundary is None else boundary - table.loc[table["name"] == control, "mean"].item()
+        what, own = "odds" if "odds" in table else "difference", table[table["name"] == control].filter(like="mean")
+        sides, (a, b) = [f"{what}_low", f"{what}_high"], problem.spaces[0]
+        boundary = 0.0 if what == "odds" else float((a - 1) * own.iloc[0, 0] + b) * (-1) ** lower
     elif state.setup.task.D > 1 or "blocks" in state.setup.wishes:
         raise ValueError("a figure shows one mean of each arm: not of several dimensions, nor with blocks")
     table = table[~table["withdrawn"] & (table["name"] != control)]
     table = table.sort_values(what, ascending=not lower, na_position="first")  # from below
-    mean, ends, rows = table[what].to_numpy(np.float64), np.array(table[sides], np.float64), np.arange(len(table))
-    if not (known := np.isfinite(mean)).any():
+    scale, rows = np.log2 if what == "odds" else np.array, np.arange(len(table))
+    with np.errstate(divide="ignore"):
+        mean, ends = scale(table[what].to_numpy(np.float64)), scale(table[sides].to_numpy(np.float64))
+    if (unknown := np.isnan(mean)).all():
         raise ValueError(f"no {what} is known yet: there is nothing to draw")
-    ends[~known] = np.nan
-    core = np.append(mean[known], [] if boundary is None else boundary)
+    ends[unknown] = np.nan
+    core = np.append(mean[np.isfinite(mean)], [] if boundary is None else boundary)
     every = np.append(core, ends[np.isfinite(ends)])
     span = BEYOND * np.ptp(core) or np.ptp(every) or 1.0
     left, right = max(every.min(), core.min() - span), min(every.max(), core.max() + span)
@@ -64,8 +72,10 @@ def drawn(state: State, boundary: float | None) -> Figure:
                 axes.plot(np.full(sum(over[own]), end), own[over[own]], arrow, color=colour)
     if boundary is not None:
         axes.axvline(boundary, color="#000000", linestyle=(0, (5, 3)), linewidth=1, label="boundary")
-    of = f"{what}{f' from {control}' if control else ''}{f' ({unit})' if unit else ''}{', lower is better' * lower}"
-    axes.set_xlabel(f"{of}, with {100 - 100 * level:.4g} % intervals of all", parse_math=False)
+    of = f"{what}{f' against {control}' if control else ''}{f' ({unit})' if unit else ''}{', lower is better' * lower}"
+    if what == "odds":
+        axes.xaxis.set_major_formatter(lambda x, _: f"{2.0**x:.3g}")
+    axes.set_xlabel(f"{of}, with {100 - 100 * table.attrs['level']:.4g} % intervals of all", parse_math=False)
     axes.set_title(textwrap.fill(" ".join(contradictions(state)), 90), fontsize=9, parse_math=False)
     names = [name if len(name) <= MOST_LETTERS else f"{name[: MOST_LETTERS - 1]}…" for name in table["name"]]
     axes.set_yticks(rows, names, parse_math=False)

@@ -29,7 +29,7 @@ from .fold import FEWEST_ARMS, State, fold, limits_of
 from .log import ADDED, ASKED, FAILED, LARGEST, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event, Log
 from .questions import Ask, Question, Row, events_of, placed, refuse_beyond_budget
 from .rehearsal import Rehearsal, rehearse, studies_of
-from .results import drawn, results_table
+from .results import compares, drawn, results_table
 from .running import Running
 from .setup import Setup, checked_name
 from .statements import contradictions
@@ -456,9 +456,8 @@ class Session:
         with self._now() as state:
             found, seen = np.full(len(state.names), np.nan), state.statistics.at(state.active)
             if isinstance(run := state.run, StrataRun):
-                found[state.active] = np.where(
-                    run.open | (run.sides != 0), np.sqrt(2.0 * run.evidence.max(axis=1)), np.nan
-                )
+                found[state.active] = np.sqrt(2.0 * np.maximum(run.evidence.max(axis=1), 0.0))
+                found[state.control_arm or 0] = np.nan
                 return found
             margin = np.nan_to_num(np.abs(state.run.problem.margin(seen.means())[0]), nan=0.0, posinf=0.0, neginf=0.0)
             found[state.active] = margin * np.sqrt(seen.scored) / (state.spread or self._setup.task.sigma)
@@ -772,16 +771,17 @@ class Session:
         return self._look(results_table)
 
     def plot(self, path: str | Path | None = None) -> Figure:
-        """The arms by their means, or differences from the control, with intervals (arrows: they go on), and boundary.
+        """The arms by their means, or differences or odds against the control, with intervals, and the boundary.
 
-        Colours and markers are by `claim` or, without claims, by the answer; withdrawn arms are left out.
+        Colours and markers are by `claim` or, without claims, by the answer; withdrawn arms are left out. Arrows: an
+        interval goes on.
 
         Args:
             path: a file to write as well, PNG, SVG or PDF.
 
         Raises:
-            ValueError: of arms of several dimensions without a control, with blocks, whose arms do not compare by their
-                means, and where no mean is known yet.
+            ValueError: without a control of arms of several dimensions, and with blocks, where means do not compare;
+                and where no mean is known yet.
         """
         figure = self._look(lambda state: drawn(state, self.boundary))
         if path is not None:
@@ -791,8 +791,7 @@ class Session:
     @property
     def compares(self) -> bool:
         """Whether there is a control that arms are compared with."""
-        known = self._look(lambda state: state.run.certifier is not None or state.strata is not None)
-        return known and self._look(lambda state: state.control_arm is not None)
+        return self._look(compares)
 
     def comparison(self, rate: str = "familywise") -> DataFrame:
         """A table of the arms that there are against the control, of `BetterThanControl`, at any time.

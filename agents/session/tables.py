@@ -156,6 +156,11 @@ def comparison_table(state: State, rate: str) -> DataFrame:
         sides = np.array([claims[arm].side for arm in there])
         options["finds"] = sides > 0, sides < 0
     found = problem.comparison(level=level, rate=rate, **options)
+    waits = ~statements.known_arms(state)
+    waits[run.problem.control_arm] = False
+    nothing = {"p": 1.0, "p_worse": 1.0, "low": -math.inf, "high": math.inf, "better": False, "worse": False}
+    for name, value in nothing.items():
+        found[name][waits] = value
     for name in ("low", "high"):
         found[name][np.abs(found[name]) > 1e90] *= math.inf  # a scale that is not borne out
     if state.setup.own is not None:  # in the user's own sign, in which shares of a mean are others

@@ -26,6 +26,7 @@ ARMS = ["DMSO", "K7", "M2", "R1", "=R4", "-R5"]  # two names that a spreadsheet 
 FACTS: dict[str, Any] = {"problem": "Threshold", "threshold": 50, "arms": ARMS, "range": (0, 100), "delta": 0.05}
 PLATES = {"plate": 12, "controls": {"DMSO": 3}}
 CONTROL: dict[str, Any] = {"problem": "BetterThanControl", "control": "DMSO", "arms": ARMS, "range": (0, 100)}
+BLOCKS: dict[str, Any] = {"problem": "BestArm", "arms": ARMS, "range": (0, 100), "blocks": "day"}
 STRATA: dict[str, Any] = {**PLATES, "blocks": "plate", "sigma": 10, "range": None, "delta": 0.05}
 
 
@@ -329,11 +330,38 @@ def test_a_figure_of_differences() -> None:
     against = session.comparison().set_index("name")
     assert "DMSO" not in names
     assert len(names) == 5
-    assert axes.get_xlabel() == "difference from DMSO, with 95 % intervals of all"
+    assert axes.get_xlabel() == "difference against DMSO, with 95 % intervals of all"
     np.testing.assert_allclose(points["boundary"], [5, 5])
     assert sorted(points["in for certain"]) == sorted(against.loc[["K7", "=R4"], "difference"])
+    turned = measured({**CONTROL, "margin": 5, "problem": "BetterThanControl"}, minimize=True)
+    np.testing.assert_allclose(drawn(turned.plot())[1]["boundary"], [-5, -5])
+    assert "lower is better" in drawn(turned.plot())[2].get_xlabel()
     lifted = measured({**CONTROL, "lift": 0.1})
     np.testing.assert_allclose(drawn(lifted.plot())[1]["boundary"][0], 0.1 * lifted.arms()["mean"][0])
+
+
+def test_a_figure_within_plates() -> None:
+    """Of differences, or of odds on their own scale."""
+    rng = np.random.default_rng(1)
+    for more in (STRATA | {"margin": 3}, STRATA | {"sigma": None, "binary": True}):
+        session = agents.Session("uniform", CONTROL | more, store=":memory:", public_seed=1)
+        for _ in range(6):
+            session.ask(12)
+            shift = rng.normal(0, 3)
+            values = [rng.normal(50 + shift + 20 * (one.arm == 1), 4) for one in session.pending]
+            values = [float(rng.random() < x / 100) for x in values] if "binary" in more else values
+            session.tell_all(list(zip(session.pending, values, strict=True)))
+        names, points, axes = drawn(session.plot())
+        against = session.comparison().set_index("name")
+        assert sorted(names) == sorted(ARMS[1:])
+        assert {*points["boundary"]} == {0.0 if "binary" in more else 3.0}
+        shown = against.loc[names, "odds" if "binary" in more else "difference"]
+        shown = np.log2(shown) if "binary" in more else shown
+        kept = [x for label, found in points.items() if label != "boundary" for x in found]
+        np.testing.assert_allclose(sorted(kept), sorted(shown))
+        tick = axes.xaxis.get_major_formatter()(1.0)
+        assert ("odds against DMSO" in axes.get_xlabel()) == ("binary" in more)
+        assert "binary" not in more or tick == "2"
 
 
 def test_ends_beyond_the_axis_are_arrows_and_without_claims_the_answer_counts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -364,9 +392,8 @@ def test_many_arms_and_none_are_drawn() -> None:
     flat = {"problem": "Feasible", "A": [[1, 0]], "b": [1], "arms": 2, "dimensions": 2, "range": (0, 1)}
     wide = agents.Session("uniform", flat, store=":memory:")
     wide.tell(0, [0, 1])
-    blocks = agents.Session("evidence", CONTROL | STRATA, store=":memory:")
-    blocks.ask(12)
-    blocks.tell_all([(one, one.arm) for one in blocks.pending])
+    blocks = agents.Session("paired-elimination", {**BLOCKS, "delta": 0.05}, store=":memory:")
+    blocks.tell_all([(one, one.arm) for one in blocks.ask(6)])
     for session in (wide, blocks):
         with pytest.raises(ValueError, match="one mean of each arm: not of several dimensions, nor with blocks"):
             session.plot()
