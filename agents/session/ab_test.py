@@ -178,9 +178,8 @@ def _compared(
             raise ValueError(f"{found.of}: a margin or lift of rates needs shares= {WITHIN}")
         if not binary and problem.lift is not None:
             raise ValueError(f"{found.of}: a lift of results that are not 0 or 1 has no test {WITHIN}")
-        table = n, mean, squares
         by = {"level": given["delta"], "rate": given["rate"], "shares": planned, "averaged": averaged}
-        compared = compared_within(names, table, cut, problem, sigma, **by)
+        compared = compared_within(names, (n, mean, squares), cut, problem, sigma, **by)
     else:
         facts: dict[str, Any] = {"problem": "BetterThanControl", "arms": names, "control": control}
         facts |= {name: value for name, value in given.items() if name != "rate"}
@@ -199,13 +198,9 @@ def _compared(
     compared.loc[compared["name"].isin(list(why)), flags] = False
     pooled = [name for name in compared.columns if compared[name].dtype.kind == "f" and name != "mean"]
     compared.loc[compared["name"].isin([*moved] if uneven_p > UNPLANNED else []), pooled] = math.nan
-    compared.attrs |= {
-        "open": why,
-        "approximate": bool(noisy),
-        "sigma": sigma,
-        "mismatch": uneven_p if shares else None,
-    }
-    compared.attrs["read"] = f"{found.read}; {cut.said}" if named else found.read
+    compared.attrs |= {"open": why, "approximate": bool(noisy), "sigma": sigma}
+    compared.attrs |= {"read": f"{found.read}; {cut.said}" if named else found.read}
+    compared.attrs |= {"mismatch": None if planned is None else uneven_p}
     compared["verdict"] = [row[-1] for row in against(compared)[1].values()]
     return compared
 

@@ -387,16 +387,14 @@ def within_strata(n: Any, mean: Any, squares: Any, problem: Any, sigma: Any, nea
     return Stratified.means(n, mean, c, sigma or 1.0, (b - near, b + near), hoped)
 
 
-def compared_within(
-    names: Sequence[str], cells: Any, cut: Strata, problem: Any, sigma: Any, *, level: float, rate: str,
-    shares: Any = None, averaged: bool = False,
-) -> DataFrame:  # fmt: skip
+def compared_within(names: Sequence[str], cells: Any, cut: Strata, problem: Any, sigma: Any, **how: Any) -> DataFrame:
     """The comparison with a control within strata that are over, by their cells (3, S, K); see `ab_test`.
 
     Args:
-        sigma: see `within_strata`. shares: shares ones, (K,). averaged: rates are compared by these alone.
+        sigma: see `within_strata`. how: level and rate; shares: planned ones, (K,); averaged: by these alone.
     """
-    (a, b), c, delta, binary = problem.spaces[0], problem.control, level, sigma is None
+    (a, b), c, delta, rate, binary = problem.spaces[0], problem.control, how["level"], how["rate"], sigma is None
+    shares, averaged = how.get("shares"), how.get("averaged", False)
     n, mean, squares = (one if len(one) else np.zeros((1, len(names))) for one in cells)
     every_n, n = n, np.where(n[:, [c]] > 0, n, 0.0)
     one, K = within_strata(n, mean, squares, problem, sigma), np.arange(len(names))
@@ -448,9 +446,6 @@ def compared_within(
     table: DataFrame = pandas().DataFrame(known | numbers | flags)
     table.attrs |= {"level": delta, "rate": rate, "rate_level": delta, "by": problem.beyond, "doubts": []}
     table.attrs |= {"control": names[c], "minimize": False, "noun": cut.noun, "averaged": averaged}
-    table.attrs |= {
-        "unlike": one.unlike,
-        "strata": cut.said,
-        "at": f"{'on' if cut.noun == 'day' else 'in'} at least one {cut.noun}",
-    }
+    table.attrs |= {"unlike": one.unlike, "strata": cut.said}
+    table.attrs |= {"at": f"{'on' if cut.noun == 'day' else 'in'} at least one {cut.noun}"}
     return table

@@ -14,6 +14,7 @@ from drifting import drifting, false_finds
 
 import agents
 from agents.cli import main
+from agents.session.words import against
 
 pytest.importorskip("sqlalchemy")
 CLOCK = importlib.import_module("agents.session.ab_test")
@@ -231,8 +232,8 @@ def test_another_column_is_looked_at_within_days() -> None:
     """A weekday moves with the day and misleads nobody; countries that one arm has more of in each day do."""
     table = week().assign(weekday=lambda one: [f"{day:%a}" for day in one["day"]])
     assert not agents.ab_test(table, "A").attrs["open"]
-    parts = [week(s).assign(country=c, n=lambda t, c=c: t["n"] * (1 + 2 * ((t["variant"] == "B") & (c == "y"))))
-             for s, c in ((0, "x"), (1, "y"))]  # fmt: skip
+    more = lambda t: t["n"] * (1 + 2 * (t["variant"] == "B"))
+    parts = [week(0).assign(country="x"), week(1).assign(country="y", n=more)]
     assert "by 'country'" in agents.ab_test(pd.concat(parts), "A").attrs["open"]["B"]
     assert not agents.ab_test(pd.concat(parts), "A", strata=["country", "day"]).attrs["open"]
 
@@ -287,6 +288,9 @@ def test_planned_shares_bear_a_claim_on_average() -> None:
     assert found["on_average"]
     assert 0 <= found["low"] < found["difference"] < found["high"]
     assert 0 <= found["lift_low"] < found["lift"] < found["lift_high"]
+    table = agents.ab_test(planned(), "A", shares={"A": 2, "B": 2})
+    table[["better", "better_once"]] = False
+    assert against(table)[2].startswith("B is better on average, against A; B by +")
     by = agents.ab_test(planned(), "A", shares={"A": 2, "B": 2}, lift=0.05).set_index("name").loc["B"]
     assert by["verdict"] == "beyond a lift of +5 % on average"
     assert by["lift_low"] >= 0.05
