@@ -432,7 +432,7 @@ def compared_within(names: Sequence[str], cells: Any, cut: Strata, problem: Any,
             ("", gap, 1.0, b if a == 1 else np.nan, lambda z: (1.0, z)),
             ("lift_", lift, 10.0, a - 1 if b == 0 else np.nan, lambda z: (np.maximum(1 + z, 0.0), 0.0)),
         ):
-            nats = lambda z, sign, of=of: averages(every_n, every_x, c, shares, *of(z))[..., int(sign < 0)]
+            nats = lambda z, sign, _, of=of: averages(every_n, every_x, c, shares, *of(z))[..., int(sign < 0)]
             span = replace(one, effect=effect, _reach=most, _nats=nats).interval(delta).clip(-1.0)
             spans[f"{name}low"], spans[f"{name}high"] = cut_off(span, edge, *average)
     odds = zip(("odds", "odds_low", "odds_high"), np.exp([one.effect, *ends]) if binary else (), strict=False)
