@@ -58,4 +58,4 @@ class ABPlan(Command, of="ab_test_plan"):
     expected: Positional[Annotated[tuple[float, float], arg(metavar="CONTROL VARIANT")]]
 
     def run(self) -> None:
-        print(agents.ab_test_plan(**self.handed("ab_test_plan")).to_string(index=False, float_format="{:,.4g}".format))
+        print(agents.ab_test_plan(**self.handed("ab_test_plan")).to_string(index=False, float_format="{:,.10g}".format))

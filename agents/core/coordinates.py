@@ -6,7 +6,7 @@ symbols     x empirical mean of an arm, n_d pulls of its coordinate d, A x <= b 
             I(T, D) the index of the rule, of an arm with T pulls and margin D: APT's, UCBE's, LSA's
 
 The arm inside is judged by the constraint of which it is least sure: its index is the least I(T(a_j), b_j - a_j'x). The
-arm outside is judged along the way to the polyhedron: u = x - Proj(x), I(T(u), -|u|). The arm with the least index is
+arm outside is judged along the line to the polyhedron: u = x - Proj(x), I(T(u), -|u|). The arm with the least index is
 pulled, in the coordinate whose pull takes most off the variance along that direction: the largest u_d^2 / (n_d (n_d +
 1)). Every coordinate is pulled once first, in order. Ties go to the lowest arm, row, coordinate. Where all coordinates
 of the arms have equally many pulls, the indices are those of the rule with whole arms.
@@ -38,7 +38,7 @@ def decide(
     """Index by `rule`, I(T, D), or `first`, and coordinate to pull next, (n,) each, of pulls and means (n, D)."""
     n, y, rows = np.maximum(pulls, 1).astype(np.float64), P.project(x), np.arange(len(x))
     outside, faces = (x != y).any(axis=1), np.broadcast_to(P.A, (len(x), *np.shape(P.A)))
-    u = np.concatenate([faces, (x - y)[:, None]], axis=1)  # (n, M + 1, D), the last one is the way to the polyhedron
+    u = np.concatenate([faces, (x - y)[:, None]], axis=1)  # (n, M + 1, D), the last one points at the polyhedron
     judged = outside[:, None] == (np.arange(u.shape[1]) == len(P.b))
     square, spread, slack = np.zeros(u.shape[:2]), np.zeros(u.shape[:2]), np.tile(np.append(P.b, 0.0), (len(x), 1))
     for d in range(x.shape[1]):  # added up in order

@@ -34,7 +34,7 @@ from .design import Rules, cells_of_blocks, refuse_counts
 from .log import ADDED, ASKED, COUNTED, FAILED, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event
 from .promise import Share, share_of
 from .setup import MOST_DIGITS, WHOLE, Setup, arm_of
-from .strata import Strata, StrataRun
+from .strata import Blocks, StrataRun
 
 AHEAD = 32  # rows of a table that an arm is asked for beyond the first that lacks a result, and one for each question
 EACH = 8  # results that may wait in line for each question without a result, and AHEAD more, before none is asked for
@@ -93,7 +93,7 @@ class State:
             self.order = orders(root_key(setup.public_seed)[:, None], np.zeros(1, np.uint64), setup.task.items)[0]
             self.rank = np.argsort(self.order)
         self.claims = Claimed()
-        self.strata = Strata(self) if "blocks" in setup.wishes and not self.blocks else None
+        self.strata = Blocks(self) if "blocks" in setup.wishes and not self.blocks else None
         self._begin()
 
     # --- the fold -----------------------------------------------------------------------------------------------------

@@ -112,12 +112,12 @@ def _tasks() -> list[tuple[BenchmarkTask, bool]]:
     table = tomllib.loads(folder.joinpath(f"benchmark-{VERSION}.toml").read_text(encoding="utf-8"))
     lines = folder.joinpath(f"references-{VERSION}.csv").read_text(encoding="utf-8").splitlines()
     references = {row.pop("task"): row for row in csv.DictReader(lines)}
-    of_all = {name: table.pop(name) for name in ("version", "root", "train_root")}
+    of_all = {name: table.pop(name) for name in ("version", "root", "train_root", "episodes")}
     found = []
     for problem, name, row in ((problem, *pair) for problem, rows in table.items() for pair in rows.items()):
         quick, known = row.pop("quick", False), references[name]
         by, harder = known.pop("best_agent"), row.pop("neighbours", {}).items()
-        row |= of_all | {column: float(text or "nan") for column, text in known.items()}
+        row = of_all | row | {column: float(text or "nan") for column, text in known.items()}
         neighbours = {one: row["kwargs"] | own for one, own in harder}
         found.append((BenchmarkTask(name, problem, best_agent=by, neighbours=neighbours, **row), quick))
     return found

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..instances.arms import ends_of
 from ..kernels.checks import as_array
-from ..kernels.compiled import jit
+from ..kernels.compiled import part
 from ..kernels.structs import kernel
 from ..problems.task import Task
 from ..simulation.arrays import Simulation
@@ -38,17 +38,22 @@ class Log(NamedTuple):
     length: Ints  # (E, 1), what is shown of it, which others may write to
 
 
+@part
+def note(sim, log, e, arm, pulls):
+    """Write down what episode e has just shown of an arm, which has so many pulls with it in the history."""
+    i, D = log.made[0, e], log.samples.shape[2]
+    log.arms[e, i], log.times[e, i] = arm, pulls - log.made[1, e]
+    for d in range(D):
+        log.samples[e, i, d] = sim.sample[e * D + d]
+    log.made[0, e], log.made[1, e], log.length[e, 0] = i + 1, pulls, i + 1
+
+
 @kernel
 def _record(sim: Simulation, chosen, log: Log):
     """Write down the pulls of a step, of the arms `chosen` (E,)."""
-    D = log.samples.shape[2]
     for e in range(len(sim.did)):
         if sim.did[e] == PULLED:
-            i = log.made[0, e]
-            log.arms[e, i], log.times[e, i] = chosen[e], sim.spent[e] - log.made[1, e]
-            for d in range(D):
-                log.samples[e, i, d] = sim.sample[e * D + d]
-            log.made[0, e], log.made[1, e], log.length[e, 0] = i + 1, sim.spent[e], i + 1
+            note(sim, log, e, chosen[e], sim.spent[e])
 
 
 @kernel
@@ -61,20 +66,6 @@ def _clear(rows, log: Log):
             for d in range(log.samples.shape[2]):
                 log.samples[e, i, d] = 0.0
         log.made[0, e], log.made[1, e], log.length[e, 0] = 0, 0, 0
-
-
-@jit
-def _tally(arms, samples, times, length, low, high, pulls, means):
-    """Fill pulls (E, A) and means (E, A, D), NaN for arms never pulled, from histories whose samples are (E, H, D)."""
-    for e in range(len(arms)):
-        for i in range(length[e, 0]):
-            a = arms[e, i]
-            pulls[e, a] += times[e, i]
-            for d in range(samples.shape[2]):
-                means[e, a, d] += (samples[e, i, d] - low) * times[e, i]
-        for a in range(pulls.shape[1]):
-            for d in range(samples.shape[2]):
-                means[e, a, d] = min(low + means[e, a, d] / pulls[e, a], high) if pulls[e, a] else np.nan
 
 
 def check_size(task: Task, count: int) -> None:
@@ -176,8 +167,11 @@ def tally(task: Task, history: Mapping[str, Array]) -> tuple[Ints, Floats]:
     for name, (array, shape) in wanted.items():
         if array.shape != shape:
             raise ValueError(f"{name} of histories whose arms are {arms.shape} must be {shape}, got {array.shape}")
-    entries_of(task, arms, times, length)
-    samples = samples.reshape(E, H, D)
-    pulls, means = np.zeros((E, task.stop), np.int64), np.zeros((E, task.stop, samples.shape[2]))
-    _tally(arms, samples, times, length, *ends_of(task), pulls, means)
+    entries, (low, high) = np.nonzero(entries_of(task, arms, times, length)), ends_of(task)
+    places, counts = (entries[0], arms[entries]), times[entries]
+    pulls, sums = np.zeros((E, task.stop), np.int64), np.zeros((E, task.stop, D))
+    np.add.at(pulls, places, counts)
+    np.add.at(sums, places, (samples.reshape(E, H, D)[entries] - low) * counts[:, None])
+    with np.errstate(invalid="ignore"):
+        means = np.minimum(low + sums / pulls[:, :, None], high)
     return pulls.reshape(E, *task.shape), means.reshape((E, task.K) if task.D == 1 else (E, task.K, task.D))

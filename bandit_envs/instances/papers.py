@@ -204,7 +204,7 @@ def _scores(
     name: str, support: list[float], columns: dict[str, Any], unit: float, /, folder: str | None = None
 ) -> Instance:
     """The arms of a public table of scores, in units of `unit`: one score a cell, in rows that all arms share."""
-    scores, names = datasets.score_table(_TABLE[name]["files"][0], folder, **columns)
+    scores, names = datasets.score_table(_TABLE["BestArm"][name]["files"][0], folder, **columns)
     return Instance(Shared(scores / unit, support), name, OF_TABLES, names)
 
 
@@ -224,17 +224,18 @@ def _soybean(limits: dict[str, list[float]], /, folder: str | None = None) -> In
     return Instance(arms, "soybean", defaults, tuple(table.arms))
 
 
-def _named(name: str, row: dict[str, Any]) -> NamedInstance:
+def _named(name: str, problem: str, row: dict[str, Any]) -> NamedInstance:
     """What a row of `papers.toml` stands for."""
 
     def fixed() -> Instance:
         return _instance(from_dict(row["arms"]), name, row["defaults"])
 
-    build = fixed if "arms" in row else partial(globals()[f"_{row['make']}"], *row.get("given", ()))
+    make = f"_{row.get('make', name.replace('-', '_'))}"
+    build = fixed if "arms" in row else partial(globals()[make], *row.get("given", ()))
     files = [file for file in datasets.FILES if file.startswith(tuple(row.get("files", ())))]
     ships = all((datasets.SHIPPED / file).is_file() for file in files)
-    return NamedInstance(build, row["problem"], row["source"], bool(files), ships)
+    return NamedInstance(build, problem, row["source"], bool(files), ships)
 
 
 _TABLE = tomllib.loads(Path(__file__).with_name("papers.toml").read_text(encoding="utf-8"))
-PAPERS = {name: _named(name, row) for name, row in _TABLE.items()}
+PAPERS = {name: _named(name, problem, row) for problem, rows in _TABLE.items() for name, row in rows.items()}

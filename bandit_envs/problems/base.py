@@ -290,7 +290,7 @@ class Problem(ABC):
     @functools.cached_property
     def measure(self) -> Measure | None:
         """`distance_routine`, unless a subclass has put other margins or distances in the place of its own."""
-        latest = self._has_latest("distance_routine", "margin", "arm_margin", "distances")
+        latest = self.has_latest("distance_routine", "margin", "arm_margin", "distances")
         return self.distance_routine() if latest else None
 
     def potential(self) -> Potential | None:
@@ -305,11 +305,11 @@ class Problem(ABC):
     @classmethod
     def has_potential(cls) -> bool:
         """Whether problems of this class have a potential, see `own_potential`."""
-        found = cls._has_latest("potential", "margin", "arm_margin", "plug_in", "truth", "verdict", "_score")
+        found = cls.has_latest("potential", "margin", "arm_margin", "plug_in", "truth", "verdict", "_score")
         return found and cls.potential is not Problem.potential
 
     @classmethod
-    def _has_latest(cls, routine: str, *others: str) -> bool:
+    def has_latest(cls, routine: str, *others: str) -> bool:
         """Whether the latest class that defines any of these names defines the routine."""
         return routine in vars(next(kind for kind in cls.__mro__ if {routine, *others} & vars(kind).keys()))
 

@@ -16,24 +16,16 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..kernels.checks import integer, number
-
-Floats = NDArray[np.float64]
-
-
-def _margins(margins: ArrayLike) -> Floats:
-    d = np.asarray(margins, np.float64)
-    if d.ndim != 1 or d.size == 0 or not (d >= 0).all() or np.isinf(d).any():
-        raise ValueError(f"margins must be finite numbers >= 0, shape (K,), got {margins!r:.200}")
-    return d
+from .threshold_measures import gaps_of
 
 
 def hardness(margins: ArrayLike) -> float:
     """H = sum_i Delta_i^-2, in pulls; inf if a margin is 0. [section 3]"""
     with np.errstate(divide="ignore", over="ignore"):
-        return float((_margins(margins) ** -2.0).sum())
+        return float((gaps_of(margins, "margins") ** -2.0).sum())
 
 
 def hardness_2(margins: ArrayLike) -> float:
@@ -41,7 +33,7 @@ def hardness_2(margins: ArrayLike) -> float:
 
     H_2 <= H <= (1 + 1/2 + ... + 1/K) H_2, which is at most the paper's ln(2K) H_2 for K >= 5 only.
     """
-    d = np.sort(_margins(margins))
+    d = np.sort(gaps_of(margins, "margins"))
     with np.errstate(divide="ignore", over="ignore"):
         return float((np.arange(1, len(d) + 1) * d**-2.0).max())
 

@@ -970,12 +970,10 @@ class Lookahead:
         if ranked:
             certainty = np.where(beliefs[..., 2] < 0, -1.0, np.abs(beliefs[..., 0]) / beliefs[..., 1])
             order = np.argsort(certainty, axis=1, kind="stable")
-            steps = np.diff(np.take_along_axis(certainty, order, axis=1), axis=1)
+            ranked_ones = np.take_along_axis(certainty, order, axis=1)
+            steps = np.diff(ranked_ones, axis=1, prepend=ranked_ones[:, :1])
             if ((steps > 0.0) & (steps <= TIED)).any():  # ties that rounding has split
-                groups = np.empty_like(order)
-                np.put_along_axis(groups, order[:, :1], 0, axis=1)
-                np.put_along_axis(groups, order[:, 1:], (steps > TIED).cumsum(axis=1), axis=1)
-                order = np.argsort(groups, axis=1, kind="stable")
+                order = np.take_along_axis(order, np.lexsort((order, (steps > TIED).cumsum(axis=1))), axis=1)
         if form in BELIEFS:
             each, more, _ = BELIEFS[form]
             out, scale = np.empty((E, each * self.K + more), np.float32), float(self._given[0].scale)

@@ -33,7 +33,7 @@ NEGLIGIBLE = 1e-290  # c D^2 below this counts as 0; above it, all sums stay wit
 def hardness(gaps: ArrayLike) -> float:
     """H = sum_i D_i^-2, in pulls; inf if a gap is 0. [Locatelli, Gutzeit & Carpentier 2016, with tolerance 0]"""
     with np.errstate(divide="ignore", over="ignore"):
-        return float((_gaps(gaps) ** -2.0).sum())
+        return float((gaps_of(gaps) ** -2.0).sum())
 
 
 def phi(gaps: ArrayLike, budget: float, c: float = 2.0) -> float:
@@ -112,7 +112,7 @@ def lambda_level(gaps: ArrayLike, budget: float, alpha: float = ALPHA) -> float:
         budget: T pulls, at least max(40/alpha + 1, 40) K, where Lambda = 0.
         alpha: LSA's tuning constant, > 0.
     """
-    d, alpha = _gaps(gaps), number("alpha", alpha, 0, above=True)
+    d, alpha = gaps_of(gaps), number("alpha", alpha, 0, above=True)
     number("the largest gap", float(d.max()), 0, 1)
     number("budget", budget, _pulls_per_unit(alpha) * len(d))
     target = budget / _pulls_per_unit(alpha)
@@ -132,7 +132,7 @@ def lambda_allocation(gaps: ArrayLike, budget: float, alpha: float = ALPHA) -> F
     It is the optimum of P_c with c = 2 alpha, at gaps max(D_i, e^-Lambda) and that budget [Lemma 11]. Args as for
     `lambda_level`.
     """
-    return _pulls(lambda_level(gaps, budget, alpha), _gaps(gaps), alpha)
+    return _pulls(lambda_level(gaps, budget, alpha), gaps_of(gaps), alpha)
 
 
 def regret_bound(gaps: ArrayLike, budget: float, alpha: float = ALPHA) -> float:
@@ -143,7 +143,7 @@ def regret_bound(gaps: ArrayLike, budget: float, alpha: float = ALPHA) -> float:
 
     Args as for `lambda_level`, alpha at most 8.
     """
-    d, alpha = _gaps(gaps), number("alpha", alpha, 0, 8, above=True)
+    d, alpha = gaps_of(gaps), number("alpha", alpha, 0, 8, above=True)
     log_y = math.log(9.3) - math.log(-math.expm1(-math.log(2) / (8 * alpha)))
     log_y += (2.1 * alpha - math.log(alpha) - 0.5) / (4 * alpha)
     with np.errstate(over="ignore"):
@@ -202,17 +202,18 @@ def _inverse(pulls: float, d: Floats, alpha: float) -> Floats:
     return x
 
 
-def _gaps(gaps: ArrayLike) -> Floats:
-    d = np.asarray(gaps, dtype=np.float64)
+def gaps_of(values: ArrayLike, name: str = "gaps") -> Floats:
+    """Gaps (K,), or margins of this name, checked."""
+    d = np.asarray(values, dtype=np.float64)
     if d.ndim != 1 or d.size == 0:
-        raise ValueError(f"gaps have shape {d.shape}: (K,) with K >= 1 is needed")
+        raise ValueError(f"{name} have shape {d.shape}: (K,) with K >= 1 is needed")
     if not (np.isfinite(d) & (d >= 0)).all():
-        raise ValueError(f"gaps hold {d[~(np.isfinite(d) & (d >= 0))][0]}: finite numbers >= 0 are needed")
+        raise ValueError(f"{name} hold {d[~(np.isfinite(d) & (d >= 0))][0]}: finite numbers >= 0 are needed")
     return d
 
 
 def _checked(gaps: ArrayLike, budget: float, c: float) -> Floats:
     """The gaps, checked, with c and the budget; 0 stands for those that count as 0."""
-    d, c = _gaps(gaps), number("c", c, 0, above=True)
+    d, c = gaps_of(gaps), number("c", c, 0, above=True)
     number("budget", budget, 0)
     return np.where(c * d * d >= NEGLIGIBLE, d, 0.0)

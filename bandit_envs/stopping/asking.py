@@ -26,9 +26,8 @@ BETTING = ("threshold", "top-k", "all-good", "polyhedron", "control")  # kinds t
 
 def tells_evidence(problem: Any) -> bool:
     """Whether no subclass has put other margins or verdicts in the place of those that `evidence_routine` is of."""
-    names = {"margin", "arm_margin", "plug_in", "truth", "verdict", "bands", "evidence_routine"}
-    latest = next(kind for kind in type(problem).__mro__ if names & vars(kind).keys())
-    return "evidence_routine" in vars(latest)
+    others = "margin", "arm_margin", "plug_in", "truth", "verdict", "bands"
+    return bool(type(problem).has_latest("evidence_routine", *others))
 
 
 def of_ones_own(problem: Any, means: ArrayLike, distribution: str) -> bool:

@@ -69,16 +69,13 @@ def _sides(kind, numbers, pulls, mean, variance, scratch, inside, out, found):
             refresh(numbers, pulls[e], mean[e], variance[e], scratch, 0, K)
         for i in range(K):
             if kind == 0:
-                found[e, i, 0], found[e, i, 1] = _threshold_sides(given, i)
+                good, bad = _threshold_sides(given, i)
             elif kind == 1:
-                found[e, i, 0], found[e, i, 1] = _all_good_sides(given, i)
-            elif i == np.int64(numbers[COMMON]):
-                found[e, i, 0], found[e, i, 1] = -math.inf, math.inf
+                good, bad = _all_good_sides(given, i)
             else:
-                found[e, i, 0], found[e, i, 1] = nearest_of(given, i, True)[0], nearest_of(given, i, False)[0]
-            if kind < 2 or i != np.int64(numbers[COMMON]):  # also where a scale is refuted, or nothing is known
-                found[e, i, 0] = found[e, i, 0] if found[e, i, 0] > 0.0 else 0.0
-                found[e, i, 1] = found[e, i, 1] if found[e, i, 1] > 0.0 else 0.0
+                good, bad = nearest_of(given, i, True)[0], nearest_of(given, i, False)[0]
+            found[e, i, 0] = good if good > 0.0 else 0.0  # also where a scale is refuted, or nothing is known
+            found[e, i, 1] = bad if bad > 0.0 else 0.0
 
 
 def sides(certifier: Any, pulls: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> Floats:
@@ -94,6 +91,8 @@ def sides(certifier: Any, pulls: ArrayLike, mean: ArrayLike, variance: ArrayLike
     (E, K), found = T.shape, np.empty((*T.shape, 2))
     rest = np.zeros(certifier.scratch), np.zeros(K, np.int8), np.zeros(2 + 3 * K)
     _sides(SIDED[kind], numbers, T, m.reshape(E, -1).copy(), v.reshape(E, -1).copy(), *rest, found)
+    if kind == "control":
+        found[:, int(numbers[COMMON])] = -math.inf, math.inf
     return found
 
 

@@ -130,15 +130,16 @@ def test_units_and_places_change_no_claim(unit: float, off: float) -> None:
     np.testing.assert_allclose(*found, rtol=1e-5, atol=1e-5)
 
 
-def test_a_well_that_waits_holds_up_its_plate_alone() -> None:
+def test_a_well_that_waits_holds_up_its_plate_and_later_ones() -> None:
     with agents.Session("evidence", LAB, store=":memory:", public_seed=3) as session:
         g, run = np.random.default_rng(4), session._state.run
         plate(session, g)
         asked = session.ask(8)
         session.tell_all([(one, EFFECTS[one] + g.normal()) for one in asked[:-1]])
+        plate(session, g)
         assert run.strata.closed == ["plate 1"]
         session.undo(asked[-1].number)
-        assert session._state.run.strata.closed == ["plate 1", "plate 2"]
+        assert session._state.run.strata.closed == ["plate 1", "plate 2", "plate 3"]
 
 
 def test_unlike_spreads_withdraw_claims_aloud() -> None:
@@ -199,3 +200,26 @@ def test_need_is_that_of_all_arms_together() -> None:
         assert session._state.run.need == pytest.approx(math.log(1 / 0.05))
     with agents.Session("evidence", LAB, store=":memory:") as session:
         assert session._state.run.need == pytest.approx(math.log(6 / 0.05))
+
+
+@pytest.mark.parametrize(
+    ("facts", "claimed"),
+    [
+        ({"problem": "Threshold", "threshold": 0.0}, ["in", "out", "open"]),
+        ({"problem": "BetterThanControl", "control": "b"}, ["in", "open", "open"]),
+        ({"problem": "TopK", "k": 2}, ["open", "open", "open"]),  # b may be the second
+    ],
+)
+def test_an_arm_with_few_results_holds_up_its_own_claims_alone(facts: dict[str, Any], claimed: list[str]) -> None:
+    """A claimed sigma counts from 8 results of an arm on; c is as sure as the others, but for that."""
+    places, g = {"a": 5.0, "b": -5.0, "c": 20.0}, np.random.default_rng(1)
+    facts = facts | {"arms": ["a", "b", "c"], "sigma": 1.0, "delta": 0.05}
+    with agents.Session("uniform", facts, store=":memory:") as session:
+        session.tell_all([(arm, places[arm] + g.normal()) for arm in "ab" for _ in range(20)])
+        session.tell_all([("c", places["c"] + g.normal()) for _ in range(7)])
+        assert session.claims()["claim"].tolist() == claimed
+        if session.compares:
+            assert session.comparison()["better"].tolist() == [True, False, False]
+        assert session.certificate == 0.0
+        session.tell("c", places["c"])
+        assert {claim for arm, claim in zip("abc", session.claims()["claim"], strict=True) if arm != "b"} == {"in"}
