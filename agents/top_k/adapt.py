@@ -29,7 +29,7 @@ from bandit_envs.problems import CUTOFFS, Deviation, Samples, deviations
 from ..core.confidence import LEAST, MOST, delta_of, tolerance_of, width_of
 from ..core.declared import per_episode, scratch, setting
 from ..core.plans import pull
-from .selection import TopKAgent, draw, draw_evenly, rank, uniform
+from .selection import TopKAgent, draw, rank, uniform
 
 UNLIMITED = 2**62  # pulls that no arm reaches
 NEGLIGIBLE = 60.0  # an arm whose d_i is exp(-60) times the largest is never drawn
@@ -76,7 +76,7 @@ class _Even(_Policy):
 
     def sample(ep, own):
         """The sampling rule: pull a chosen arm, each with the same probability."""
-        pull(ep, draw_evenly(own.chosen, ep.now.n, uniform(ep, own)))
+        pull(ep, draw(own.chosen, float(ep.now.n), uniform(ep, own)))
 
 
 class Pi1(_Even):
