@@ -117,10 +117,12 @@ class State:
                 if event.at is not None:  # imported events are old
                     self.signs[event.who] = max(event.at, self.signs.get(event.who, event.at))
                 self._count(event, due)
-            for _, block in groupby(due, key=_table):
+            for _, block in groupby(due, key=_table if self.strata is None else bool):  # a stratum closes as a whole
                 if results := [result for one in block if (result := self._counted(one)) is not None]:
                     self.run.tell(results)
                 self.claims.looks.add(len(self.results))
+            if self.strata is not None and not due:  # a question closes one, too
+                self.run.tell([])
 
     def _count(self, event: Event, due: list[Event]) -> None:
         """Take in an event; the results that count from now on are added to `due`."""

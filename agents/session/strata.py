@@ -14,7 +14,6 @@ from __future__ import annotations
 import copy
 import itertools
 import math
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -23,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs.instances import Measurements, Strata, strata_of
+from bandit_envs.instances import Measurements, Strata, day_of, strata_of
 from bandit_envs.kernels import require
 from bandit_envs.stopping import Stratified, averages, discoveries
 
@@ -32,14 +31,14 @@ from .claims import Claim
 from .course import UNDECIDED, Part, Result, Run, Statistics
 from .design import Rules, controls_of
 from .log import ASKED, RESULTS, Event
+from .setup import checked_name
 
-MIDNIGHT = re.compile(r"(\d{4}-\d\d-\d\d)[ T].*")  # a time, of which the day counts
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 State = Any  # that of `fold`, which needs this module
 UNASKED = 0.05  # delta of what is said, where a session has none
-MOST = 1000  # strata that are played
+MOST, FAR = 1000, 30.0  # strata that are played; for a log odds ratio without an end
 REFUTED = 1e-3  # p of the spread within strata, from which on a sigma is refuted
 UNLIKE = (
     "spreads differ between arms or plates: one sigma of all is refuted. Nothing is claimed, and what was claimed is "
@@ -62,6 +61,7 @@ class Blocks:
         self.names = dict[int, str]()
         self.sums = dict[str, dict[int, list[float]]]()
         self._rules, self._plates, self._full = Rules(state, None), 0, set[str]()  # that fills plates
+        self._filling = ""  # a plate of the design that lacks questions
 
     def asked(self, event: Event) -> None:
         """Give a question its stratum; one that was undone keeps its well."""
@@ -70,6 +70,7 @@ class Blocks:
             self._plates += self._rules.wells == 1
             name = f"plate {self._plates}"
             self._full |= {name} if self._rules.wells == self.plate else set()
+            self._filling = name if name not in self._full else ""
         else:
             name = f"{event.at:%Y-%m-%d}"
         self.names[event.number] = name
@@ -79,6 +80,11 @@ class Blocks:
         """The stratum of a result."""
         about = self.state.places.get(event.about or 0)
         return event.stratum or self.names.get(about or 0) or f"{event.at:%Y-%m-%d}"
+
+    def named(self, item: Any) -> str:
+        """The name of a stratum, checked; the same of a day in all forms and times."""
+        text = checked_name(item, f"a {self.kind}").removesuffix(".0")
+        return str(day_of(text)) if self.kind == "day" else text
 
     def shown(self, event: Event) -> str | None:
         """The stratum of a question or result, for the history."""
@@ -98,7 +104,7 @@ class Blocks:
     @property
     def closed(self) -> list[str]:
         """The names of those that count: all up to the first that is open, which cannot be kept so for its results."""
-        waits = {self.names[self.state.places[one]] for one in self.state.asks}
+        waits = {self.names[self.state.places[one]] for one in self.state.asks} | {*map(self.of, self.state.late)}
         last = next(reversed(self.sums), "")
         over = (name not in waits and (name != last or name in self._full) for name in self.sums)
         return [name for name, is_over in zip(self.sums, itertools.takewhile(bool, over), strict=False) if is_over]
@@ -109,12 +115,16 @@ class Blocks:
         return name in (None, there) or there == f"{self.kind} {name}"
 
     def refuse_late(self, event: Event) -> None:
-        """Refuse a result of a stratum that is closed."""
+        """Refuse a result, or question, of a stratum that is closed, or would close a plate that is being filled."""
+        if event.kind == ASKED and self.plate:
+            return
         name = self.of(event) if event.at or event.about or event.stratum else f"{datetime.now(UTC):%Y-%m-%d}"
         if name in self.closed:
             later = f"{next(reversed(self.sums))!r} has begun" if name not in self._full else "it is full"
             text = f"the {self.kind} {name!r:.80} is closed, as {later}: it counts as it is, whatever comes later"
             raise ValueError(f"{text}. Undo its results to record them once more")
+        if self._filling and name not in self.sums:
+            raise ValueError(f"{name!r:.80} would close {self._filling!r}: ask for its other wells first")
 
     def ordered(self, found: Measurements, rows: list[Any]) -> list[Any]:
         """The rows of a table with their strata: its column of items, or of plates or days, in the order of these."""
@@ -122,8 +132,7 @@ class Blocks:
         if any(one.item for one in found.rows) or not by:
             return [(*row[:3], one.item or None) for row, one in zip(rows, found.rows, strict=True)]
         of, cells = strata_of(found, by, True, "", date.max).of, found.rest[by[0]]
-        names = [MIDNIGHT.sub(r"\1", str(cell)).strip().removesuffix(".0") for cell in cells]
-        named = [(*row[:3], name) for row, name in zip(rows, names, strict=True)]
+        named = [(*row[:3], cell) for row, cell in zip(rows, cells, strict=True)]
         return [named[i] for i in sorted(range(len(rows)), key=of.__getitem__)]
 
     def arrays(self, arms: Sequence[int]) -> NDArray[np.float64]:
@@ -304,7 +313,7 @@ class StrataRun(Run):
             return self.seen.pulls.astype(np.float64)
         unit = 2.0 if math.isnan(self.found.spread) else max(self.found.spread, 1e-300)
         edge = 0.0 if self.task.distribution == "bernoulli" else self.problem.least
-        off = np.abs(np.nan_to_num(self.found.effect) - edge) + max(self.problem.tolerance, 0.15 * unit)
+        off = np.abs(np.nan_to_num(self.found.effect, posinf=FAR, neginf=-FAR) - edge) + max(self.problem.tolerance, 0.15 * unit)
         more = np.maximum(self.need + 1.0 - self.evidence.max(axis=1), 0.3) / (0.5 * (off / unit) ** 2)
         return np.where(self.found.counts > 0, more, 0.0)
 
@@ -319,7 +328,7 @@ class StrataRun(Run):
         if self.found is None:
             return Statistics.of(self.task)
         base = float((n * mean)[:, self.control].sum() / max(counts[self.control], 1))
-        effect = np.nan_to_num(self.found.effect)
+        effect = np.nan_to_num(self.found.effect, posinf=FAR, neginf=-FAR)
         if self.task.distribution == "bernoulli":
             odds = math.log(max(base, 1e-6) / max(1.0 - base, 1e-6)) + effect
             effect = 1.0 / (1.0 + np.exp(-odds)) - base
