@@ -248,13 +248,16 @@ def test_another_column_is_looked_at_within_days() -> None:
     ("given", "says"),
     [
         ({"strata": "land"}, "has no column 'land' for strata, only \\['day'\\]"),
-        ({"lift": 0.1}, "a margin or lift of rates needs shares= within strata; or say strata=False"),
-        ({"margin": -0.01}, "a margin or lift of rates needs shares= within strata"),
+        (
+            {"lift": 0.1},
+            "a margin or lift of rates needs the planned shares= .--shares. within strata; or say strata=False",
+        ),
+        ({"margin": -0.01}, "a margin or lift of rates needs the planned shares= .--shares. within strata"),
         ({"expected": [0.04, 0.03]}, "expected must be the control's mean and one beyond"),
         ({"shares": {"A": 0.5}}, "shares must be of all arms, got .* without 'B'"),
         ({"shares": {"A": 0.5, "B": 0, "C": 1}}, "shares must be"),
         ({"delta": 2}, "delta must be"),
-        ({"shares": [0.5, 0.5]}, "shares are by the names of arms, as A=0.5, got"),
+        ({"shares": [0.5, 0.5]}, "shares are by the names of arms, as A=0.5, or one of the columns"),
         ({"control": "Z"}, "control must be one of A, B, C"),
     ],
 )
