@@ -12,7 +12,6 @@ from bandit_envs.instances import Count
 from .design import asked_by, refuse_parts
 from .fold import State, count_of, sample_of
 from .log import COUNTED, TOLD, Event
-from .setup import checked_name
 from .tables import already
 
 Row = tuple[str, Any, Any, Any]  # a place for errors, an arm, a value, and an item or None
@@ -100,7 +99,7 @@ class _Results:
     def add(self, place: str, arm: Any, value: Any, item: Any) -> None:
         """Add a result, checked."""
         state, is_question, row = self.state, isinstance(arm, (Ask, Question)), None
-        name = None if state.strata is None or item is None else checked_name(item, "a stratum")
+        name = None if state.strata is None or item is None else state.strata.named(item)
         if isinstance(value, Count):
             value = count_of(self.task, value, state)
             if is_question or item is not None and state.strata is None:

@@ -178,6 +178,8 @@ class Session:
         def asked(state: State) -> list[Event]:
             old = [] if {"raters", "repeats"} & set(self.wishes) else state.orphans(who, lease)[:n]
             new = state.cells_wanted(n - len(old), who)
+            if new and state.strata is not None:
+                state.strata.refuse_late(Event(0, ASKED))
             if "blind" in self.wishes and "plate" not in self.wishes and len(new) > 1:  # places would give arms away
                 key, call = root_key(self._setup.public_seed)[:, None], np.array([state.upto], np.uint64)
                 new = [new[place] for place in orders(key, call, len(new))[0]]

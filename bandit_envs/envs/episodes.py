@@ -38,14 +38,10 @@ def _seen(rows: NDArray[np.int64], pulls: Annotated[NDArray[np.int64], 2], mean:
     K, D = np.uint64(pulls.shape[1]), np.uint64(mean.shape[1] // pulls.shape[1])
     for i in range(len(rows)):
         e = np.uint64(rows[i])
-        if D == 1:
-            for k in range(K):
-                m = mean[e, k]
-                out[np.uint64(i), k] = m if pulls[e, k] != 0 else np.nan
-        else:
-            for k in range(K):
-                for d in range(D):
-                    out[np.uint64(i), k * D + d] = mean[e, k * D + d] if pulls[e, k] != 0 else np.nan
+        for k in range(K):
+            for d in range(D):
+                m = mean[e, k * D + d]
+                out[np.uint64(i), k * D + d] = m if pulls[e, k] != 0 else np.nan
 
 
 def _shown(action: Any) -> str:

@@ -143,7 +143,7 @@ class Stratified:
             with the share 1 / (n (n - 1)) of the error probability; 1 where fewer than two say something.
         counts: (K,) strata that say something of an arm.
         spread: the standard deviation of a result; NaN where it is unknown, or results are 0 or 1.
-        unlike: whether spreads differ, by a test at the level `UNLIKE` of the strata so far (`common`).
+        unlike: whether spreads of arms, or of strata, differ, each by a test at the level `UNLIKE` (`common`).
     """
 
     evidence: Floats
@@ -251,6 +251,7 @@ class Stratified:
         spread = math.sqrt((squares.sum() + R.sum()) / every) if first < len(n) else math.nan
         same = one_effect(R / spread**2, counts, every)
         unlike = unlike_spreads(np.append(squares.sum(axis=0), R), np.append(free.sum(axis=0), counts - 1.0))
+        unlike |= unlike_spreads(own, free.sum(axis=1))
         reach = FAR * spread if first < len(n) else 0.0
         return cls(both_sides(nats, edges, control), place[-1], same, counts, spread, unlike, nats, reach)
 

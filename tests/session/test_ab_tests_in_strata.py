@@ -200,6 +200,12 @@ def test_a_day_counts_once_it_is_over_everywhere(monkeypatch: pytest.MonkeyPatch
     assert agents.ab_test(named, "A", closed=False)["pulls"].sum() < agents.ab_test(named, "A")["pulls"].sum()
 
 
+def test_a_table_in_which_nothing_counts_is_open() -> None:
+    for how in ({}, {"shares": {"A": 1, "B": 1}, "lift": 0.1}, {"closed": False}):
+        found = agents.ab_test(days((1, "A", 0, 0), (1, "B", 0, 0)), "A", **how)
+        assert (found["verdict"].tolist(), found["pulls"].sum()) == (["control", ""], 0)
+
+
 def test_the_clock_is_that_of_the_last_place_on_earth() -> None:
     importlib.reload(CLOCK)
     last = dt.datetime.now(dt.UTC) - dt.timedelta(hours=12)

@@ -223,3 +223,66 @@ def test_an_arm_with_few_results_holds_up_its_own_claims_alone(facts: dict[str, 
         assert session.certificate == 0.0
         session.tell("c", places["c"])
         assert {claim for arm, claim in zip("abc", session.claims()["claim"], strict=True) if arm != "b"} == {"in"}
+
+
+def test_a_plate_counts_as_a_whole_in_whatever_order_results_come() -> None:
+    found = []
+    for order in (slice(None), slice(None, None, -1)):
+        with agents.Session("uniform", LAB | {"sigma": 6.0}, store=":memory:", public_seed=3) as session:
+            g, asked = np.random.default_rng(4), session.ask(8) + session.ask(8) + session.ask(4)
+            rows = [(one, EFFECTS[one] + 6.0 * g.normal()) for one in asked]
+            session.tell_all(rows[1:][order])
+            assert session._state.run.strata.closed == []  # they wait for the first
+            session.tell_all(rows[:1])
+            run: Any = session._state.run
+            np.testing.assert_allclose(run.found.evidence, run.stratified().evidence)
+            found.append(run.evidence[1:])
+    np.testing.assert_allclose(*found)
+
+
+def test_what_closes_a_plate_is_taken_in_at_once_and_no_closed_one_grows() -> None:
+    with agents.Session("uniform", LAB | {"sigma": 6.0}, store=":memory:", public_seed=3) as session:
+        asked = session.ask(5)
+        with pytest.raises(ValueError, match="'own' would close 'plate 1': ask for its other wells first"):
+            session.tell("C1", 5.0, item="own")
+        session.tell_all([(one, EFFECTS[one]) for one in asked])
+        assert session._state.run.found is None
+    day = "2999-12-31"  # a later one than today
+    with days([], binary=False, sigma=1.0) as session:
+        session.tell_all([(one, 9.0 * int(one)) for one in session.ask(40)])
+        session.tell("A", 1.0, item=day)
+        assert session.claims()["claim"].tolist() == ["open", "in"]
+        session.undo()
+    with days([], binary=False, sigma=1.0) as session:
+        session.tell_all([("A", 0.0, day)] * 30 + [("B", 9.0, day)] * 30)
+        session.ask(2)
+        assert session.claims()["claim"].tolist() == ["open", "in"]
+        assert session.comparison()["better_once"].tolist() == [False, True]
+        session.tell("A", 1.0, item="later")
+        with pytest.raises(ValueError, match="is closed, as .* has begun"):
+            session.tell("A", 0.0, item=day)
+
+
+def test_no_question_is_asked_on_a_day_that_is_closed() -> None:
+    with days([], binary=False, sigma=1.0) as session:
+        asked = session.ask(4)
+        session.tell_all([(one, 1.0) for one in asked])
+        session.tell("A", 1.0, item="2999-12-31")
+        before = session.version
+        with pytest.raises(ValueError, match="is closed, as '2999-12-31' has begun"):
+            session.ask(2)
+        assert session.version == before
+
+
+def test_a_day_is_one_in_all_forms_and_times() -> None:
+    with days([]) as session:
+        for day in (pd.Timestamp("2026-11-01 23:00"), "2026-11-1", "01.11.2026", "2026-11-01T05:00+02:00"):
+            session.tell("A", n=9, successes=3, item=day)
+        session.tell_table(pd.DataFrame({"name": ["A"], "day": ["2026/11/01"], "n": [9], "successes": [1]}))
+        assert {*session.history()["item"]} == {"2026-11-01"}
+
+
+def test_infinite_odds_are_planned_without_a_warning() -> None:
+    with days([("A", "1", 20, 0), ("B", "1", 20, 2), ("A", "2", 9, 0)]) as session:
+        assert len(session.ask(4)) == 4
+        session.forecast(episodes=2, batch=100)
