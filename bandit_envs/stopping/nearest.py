@@ -435,10 +435,7 @@ def by_all(numbers, pulls, mean, variance, scratch, i, best, enough_already):
 @part
 def all_good_inside(pulls, mean, a, b, inside):
     """Fill inside (K,) with the plug-in answer: means of at least min(a best + b, best)."""
-    best = -math.inf
-    for i in range(len(pulls)):
-        if pulls[i] > 0:
-            best = max(best, mean[i])
+    best = mean[best_of(pulls, mean)]
     boundary = min(a * best + b, best)
     for i in range(len(pulls)):
         inside[i] = pulls[i] > 0 and mean[i] >= boundary
