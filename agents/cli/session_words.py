@@ -158,7 +158,7 @@ def question(session: Session) -> str:
             parts.append(f"noise {task.sigma:g}")
     blocks = task.distribution == BLOCKS
     parts += ["in whole blocks"] * blocks
-    parts += [f"within a {session.wishes.get('blocks')}"] * ("blocks" in session.wishes and not blocks)
+    parts += [f"within each {session.wishes.get('blocks')}"] * ("blocks" in session.wishes and not blocks)
     for name in (*(() if blocks else ("items",)), "budget", "delta", "max_pulls"):
         if (value := getattr(task, name)) is not None:
             parts.append(f"{name} {value:g}" if name == "delta" else f"{name} {value:,}")

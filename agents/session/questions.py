@@ -12,7 +12,6 @@ from bandit_envs.instances import Count
 from .design import asked_by, refuse_parts
 from .fold import State, count_of, sample_of
 from .log import COUNTED, TOLD, Event
-from .setup import checked_name
 from .tables import already
 
 Row = tuple[str, Any, Any, Any]  # a place for errors, an arm, a value, and an item or None

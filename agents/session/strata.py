@@ -2,8 +2,9 @@
 
 A stratum is a plate of the design, or what `tell` and tables name as its `item` (columns of days, or "plate"), or else
 the day on which a question was asked, or a result without one recorded, in UTC. It is closed once none of its questions
-waits and a later one has begun, or, of a plate of the design, once it is full. Then it counts; until then it counts
-nothing, and what comes later is refused. So which results count does not depend on what they are.
+waits and a later one has begun, or, of a plate of the design, once it is full. It counts once it and all earlier ones
+are closed; until then it counts nothing, and what comes later is refused. So which results count does not depend on
+what they are.
 
 Claims go by `bandit_envs.stopping.Stratified`. Each open arm gets wells in turn, first those that need fewest more.
 """
@@ -82,7 +83,7 @@ class Blocks:
 
     def named(self, item: Any) -> str:
         """The name of a stratum, checked; the same of a day in all forms and times."""
-        text = checked_name(item, f"a {self.kind}").removesuffix(".0")
+        text = checked_name(item, "a stratum").removesuffix(".0")
         return str(day_of(text)) if self.kind == "day" else text
 
     def shown(self, event: Event) -> str | None:
@@ -102,10 +103,11 @@ class Blocks:
 
     @property
     def closed(self) -> list[str]:
-        """The names of those that count."""
+        """The names of those that count: all up to the first that is open, which cannot be kept so for its results."""
         waits = {self.names[self.state.places[one]] for one in self.state.asks} | {*map(self.of, self.state.late)}
         last = next(reversed(self.sums), "")
-        return [name for name in self.sums if name not in waits and (name != last or name in self._full)]
+        over = (name not in waits and (name != last or name in self._full) for name in self.sums)
+        return [name for name, is_over in zip(self.sums, itertools.takewhile(bool, over), strict=False) if is_over]
 
     def is_of(self, asked: int, name: str | None) -> bool:
         """Whether a question is of the stratum that a user calls so: a plate by its number, too."""
@@ -215,11 +217,8 @@ class StrataRun(Run):
         if self.found is None or math.isnan(self.found.spread) or self.found.unlike:
             return UNLIKE if self.found is not None and self.found.unlike else ""
         n, _, squares = self.strata.arrays(self.strata.state.active.tolist())
-        spare, noise = np.maximum(n - 1.0, 0.0).sum(), squares.sum()
-        p = require("scipy.special", "a test of sigma").chdtrc(max(spare, 1.0), noise / self.task.sigma**2)
-        known = self.strata.state.setup.wishes.get("common") or p > REFUTED
-        noisy = f"results of one arm vary by about {math.sqrt(noise / max(spare, 1.0)):.3g} within a {self.strata.kind}"
-        return "" if known else f"sigma={self.task.sigma:g} is refuted: {noisy}. Nothing is claimed"
+        is_common = self.strata.state.setup.wishes.get("common")
+        return "" if is_common else refutation(n, squares, self.task.sigma, self.strata.kind)
 
     def stratified(self) -> Stratified | None:
         """The strata that count, as they show arms against the control."""
@@ -309,7 +308,8 @@ class StrataRun(Run):
             return self.seen.pulls.astype(np.float64)
         unit = 2.0 if math.isnan(self.found.spread) else max(self.found.spread, 1e-300)
         edge = 0.0 if self.task.distribution == "bernoulli" else self.problem.least
-        off = np.abs(np.nan_to_num(self.found.effect, posinf=FAR, neginf=-FAR) - edge) + max(self.problem.tolerance, 0.15 * unit)
+        off = np.abs(np.nan_to_num(self.found.effect, posinf=FAR, neginf=-FAR) - edge)
+        off += max(self.problem.tolerance, 0.15 * unit)
         more = np.maximum(self.need + 1.0 - self.evidence.max(axis=1), 0.3) / (0.5 * (off / unit) ** 2)
         return np.where(self.found.counts > 0, more, 0.0)
 
@@ -337,7 +337,7 @@ class StrataRun(Run):
         run, strata, active = copy.copy(self), copy.copy(self.strata), self.strata.state.active
         run.strata, run.seen, run.plays = strata, self.seen.at(slice(None)), True
         run.sides, run.since, run.evidence = self.sides.copy(), self.since.copy(), self.evidence.copy()
-        strata.sums, strata._full = dict(strata.sums), set(strata._full)
+        strata.sums, strata._full = {name: strata.sums[name] for name in strata.closed}, set(strata.closed)
         wishes, names = strata.state.setup.wishes, strata.state.names
         kept = {names.index(name): many for name, many in controls_of(wishes).items()}
         while run.open.any() and len(strata.sums) < MOST and (left := run.most - run.seen.spent) > 0:
@@ -377,6 +377,14 @@ class StrataRun(Run):
         return [f"{text} (tests of one effect, p {self.found.same.min():.2g})"] if moved else []
 
 
+def refutation(n: Any, squares: Any, sigma: float, kind: str) -> str:
+    """Why results within strata, (S, K), vary too much for a sigma; "" where they do not."""
+    spare, noise = max(np.maximum(n - 1.0, 0.0).sum(), 1.0), squares.sum()
+    p = require("scipy.special", "a test of sigma").chdtrc(spare, noise / sigma**2)
+    noisy = f"results of one arm vary by about {math.sqrt(noise / spare):.3g} within one {kind}"
+    return f"sigma={sigma:g} is refuted: {noisy}. Nothing is claimed" if p <= REFUTED else ""
+
+
 def within_strata(n: Any, mean: Any, squares: Any, problem: Any, sigma: Any, near: float = 0.0) -> Stratified:
     """The evidence within strata, of cells (S, K); `sigma` None: results are 0 or 1; `near`: a tolerance."""
     c, b, hoped = problem.control, problem.spaces[0][1], 0.0
@@ -392,16 +400,14 @@ def within_strata(n: Any, mean: Any, squares: Any, problem: Any, sigma: Any, nea
     return Stratified.means(n, mean, c, sigma or 1.0, (b - near, b + near), hoped)
 
 
-def compared_within(
-    names: Sequence[str], cells: Any, cut: Strata, problem: Any, sigma: Any, *, level: float, rate: str,
-    shares: Any = None, averaged: bool = False,
-) -> DataFrame:  # fmt: skip
+def compared_within(names: Sequence[str], cells: Any, cut: Strata, problem: Any, sigma: Any, **how: Any) -> DataFrame:
     """The comparison with a control within strata that are over, by their cells (3, S, K); see `ab_test`.
 
     Args:
-        sigma: see `within_strata`. shares: shares ones, (K,). averaged: rates are compared by these alone.
+        sigma: see `within_strata`. how: level and rate; shares: planned ones, (K,); averaged: by these alone.
     """
-    (a, b), c, delta, binary = problem.spaces[0], problem.control, level, sigma is None
+    (a, b), c, delta, rate, binary = problem.spaces[0], problem.control, how["level"], how["rate"], sigma is None
+    shares, averaged = how.get("shares"), how.get("averaged", False)
     n, mean, squares = (one if len(one) else np.zeros((1, len(names))) for one in cells)
     every_n, n = n, np.where(n[:, [c]] > 0, n, 0.0)
     one, K = within_strata(n, mean, squares, problem, sigma), np.arange(len(names))
@@ -439,7 +445,7 @@ def compared_within(
             ("", gap, 1.0, b if a == 1 else np.nan, lambda z: (1.0, z)),
             ("lift_", lift, 10.0, a - 1 if b == 0 else np.nan, lambda z: (np.maximum(1 + z, 0.0), 0.0)),
         ):
-            nats = lambda z, sign, of=of: averages(every_n, every_x, c, shares, *of(z))[..., int(sign < 0)]
+            nats = lambda z, sign, _, of=of: averages(every_n, every_x, c, shares, *of(z))[..., int(sign < 0)]
             span = replace(one, effect=effect, _reach=most, _nats=nats).interval(delta).clip(-1.0)
             spans[f"{name}low"], spans[f"{name}high"] = cut_off(span, edge, *average)
     odds = zip(("odds", "odds_low", "odds_high"), np.exp([one.effect, *ends]) if binary else (), strict=False)
@@ -453,9 +459,6 @@ def compared_within(
     table: DataFrame = pandas().DataFrame(known | numbers | flags)
     table.attrs |= {"level": delta, "rate": rate, "rate_level": delta, "by": problem.beyond, "doubts": []}
     table.attrs |= {"control": names[c], "minimize": False, "noun": cut.noun, "averaged": averaged}
-    table.attrs |= {
-        "unlike": one.unlike,
-        "strata": cut.said,
-        "at": f"{'on' if cut.noun == 'day' else 'in'} at least one {cut.noun}",
-    }
+    table.attrs |= {"unlike": one.unlike, "strata": cut.said}
+    table.attrs |= {"at": f"{'on' if cut.noun == 'day' else 'in'} at least one {cut.noun}"}
     return table

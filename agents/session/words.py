@@ -93,7 +93,7 @@ def against(found: Any) -> tuple[str, dict[str, tuple[str, str, str, str]], str]
         rows[str(row["name"])] = shown(row[what]), ends, "-" if p != p else f"{p:.2g}", said
     sign = -1 if attrs["minimize"] else 1
     level, count = attrs["rate_level"], max(len(found) - 1, 1)
-    mask = found["better"] | found["better_once"] if once else found["better"]
+    mask = found[["better", *["better_once", "on_average"] * once]].any(axis=1)
     near = found[~mask & (found["p"] <= level) & ~found["name"].isin(list(unsaid))]
     small = [f"{row['name']} has p {row['p']:.2g}" for row in near.to_dict("records")]
     alone = f"; {', '.join(small[:3])}, for itself alone: among {count} a find takes {level / count:.2g}" * bool(small)
@@ -102,7 +102,7 @@ def against(found: Any) -> tuple[str, dict[str, tuple[str, str, str, str]], str]
         return what, rows, f"none is found {over} yet, against {attrs['control']}{alone}"
     best, more = better.iloc[0], f" and {len(better) - 1} more" * (len(better) > 1)
     if once:
-        over += f" {'on average' if averaged else attrs['at']}"
+        over += f" {attrs['at'] if best['better_once'] else 'on average'}"
     found_so = f"{best['name']}{more} {'are' if more else 'is'} {over}, against {attrs['control']}; {best['name']} by"
     promise = f"; a share of {attrs['rate_level']:g} of what is found is wrong at most, on average"
     by, ends, *_ = rows[str(best["name"])]

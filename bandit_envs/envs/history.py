@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ..instances.arms import ends_of
 from ..kernels.checks import as_array
+from ..kernels.compiled import part
 from ..kernels.structs import kernel
 from ..problems.task import Task
 from ..simulation.arrays import Simulation
@@ -37,17 +38,22 @@ class Log(NamedTuple):
     length: Ints  # (E, 1), what is shown of it, which others may write to
 
 
+@part
+def note(sim, log, e, arm, pulls):
+    """Write down what episode e has just shown of an arm, which has so many pulls with it in the history."""
+    i, D = log.made[0, e], log.samples.shape[2]
+    log.arms[e, i], log.times[e, i] = arm, pulls - log.made[1, e]
+    for d in range(D):
+        log.samples[e, i, d] = sim.sample[e * D + d]
+    log.made[0, e], log.made[1, e], log.length[e, 0] = i + 1, pulls, i + 1
+
+
 @kernel
 def _record(sim: Simulation, chosen, log: Log):
     """Write down the pulls of a step, of the arms `chosen` (E,)."""
-    D = log.samples.shape[2]
     for e in range(len(sim.did)):
         if sim.did[e] == PULLED:
-            i = log.made[0, e]
-            log.arms[e, i], log.times[e, i] = chosen[e], sim.spent[e] - log.made[1, e]
-            for d in range(D):
-                log.samples[e, i, d] = sim.sample[e * D + d]
-            log.made[0, e], log.made[1, e], log.length[e, 0] = i + 1, sim.spent[e], i + 1
+            note(sim, log, e, chosen[e], sim.spent[e])
 
 
 @kernel

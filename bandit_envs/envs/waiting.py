@@ -22,8 +22,8 @@ from ..kernels.structs import kernel
 from ..problems.task import Task
 from ..simulation.arrays import ENDED, LIVE, SPENT, Simulation
 from ..simulation.playing import payable, pull_once, spend
-from ..simulation.simulator import MOST_TIMES, PULLED, SKIPPED, STOPPED, UNCHECKED, Simulator
-from .history import MOST_NUMBERS, NOTHING, History, Log
+from ..simulation.simulator import MOST_TIMES, PULLED, SKIPPED, UNCHECKED, Simulator, end, stop
+from .history import MOST_NUMBERS, NOTHING, History, Log, note
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -107,7 +107,7 @@ def _next_due(line, e):
 @part
 def _show(sim, line, log, e, place):
     """The result at a place in the ring enters the statistics, and the history if there is one."""
-    a, L, D = line.arm[e, place], line.arm.shape[1], log.samples.shape[2]
+    a, L = line.arm[e, place], line.arm.shape[1]
     pull_once(sim, np.uint64(e), a)
     spend(sim, e, a, -1)
     line.arm[e, place] = NOTHING
@@ -115,11 +115,7 @@ def _show(sim, line, log, e, place):
     while line.first[e] < line.last[e] and line.arm[e, line.first[e] % L] == NOTHING:
         line.first[e] += 1
     if log.arms.shape[1] > 0:
-        i = log.made[0, e]
-        log.arms[e, i], log.times[e, i] = a, 1
-        for d in range(D):
-            log.samples[e, i, d] = sim.sample[e * D + d]
-        log.made[0, e], log.made[1, e], log.length[e, 0] = i + 1, i + 1, i + 1
+        note(sim, log, e, a, log.made[1, e] + 1)
 
 
 @part
@@ -158,9 +154,7 @@ def _advance(sim: Simulation, line: Line, log: Log, arms, times, answers_checked
             continue
         a, count = arms[e], times[e]
         if a == rules.K or sim.status[e] == SPENT:
-            sim.did[e], sim.status[e], sim.terminated[e] = STOPPED, ENDED, 1
-            sim.ended[finished] = e
-            finished += 1
+            finished = stop(sim, e, finished)
             continue
         if count == 0:
             _close(sim, line, e)
@@ -178,15 +172,9 @@ def _advance(sim: Simulation, line: Line, log: Log, arms, times, answers_checked
                 _ask(sim, line, e, a)
                 if at_once:
                     _show_due(sim, line, log, e)
-            left, cut = sim.remaining[e] != 0, rules.limit >= 0 and sim.spent[e] >= rules.limit
-            if not left or cut:
+            finished = end(sim, e, e + 1, finished)
+            if sim.status[e] != LIVE:
                 line.clock[e] = math.inf  # all that is pending is due
-                if not left and rules.full:
-                    sim.status[e] = SPENT
-                else:
-                    sim.status[e], sim.terminated[e], sim.truncated[e] = ENDED, not left, left
-                    sim.ended[finished] = e
-                    finished += 1
         if at_once:
             _show_due(sim, line, log, e)
     return finished
@@ -248,12 +236,7 @@ class Waiting:
         count: int = _advance.quick(sim.arrays, self._line, log, arms, times, answers_checked, at_once)
         if count >= 0 or count == UNCHECKED:
             return count
-        e = -1 - count
-        if not 0 <= arms[e] <= sim.arrays.rules.last:
-            raise ValueError(f"{sim.no_action(arms[e])} (slot {e})")
-        if times[e] == 0:
-            raise ValueError(f"times=0 waits for a result, and no result is pending (slot {e})")
-        raise ValueError(f"times must be in 0 .. {MOST_TIMES}, got {times[e]} (slot {e})")
+        raise sim.refused(-1 - count, arms, times, 0)
 
     def follow(self, arms: Ints, history: History | None, shows: bool) -> int:
         """Fill arms (E,) with those whose results are due next, -1 for none; `shows`: show them. Returns how many."""

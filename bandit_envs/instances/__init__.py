@@ -52,7 +52,7 @@ __all__ = [
     "ABTests", "Count", "DAYS", "Happening", "Arms", "Bernoulli", "Captions", "Categorical", "DISTRIBUTIONS",
     "Gaussian", "INSTANCES", "Instance", "Measurement", "MISSING", "Measurements", "NUMBERS", "Polyhedra", "Pools",
     "PromptSelection", "Registry", "Resampled", "Sampler", "SAID", "SPANS", "ScoreTables", "Shared", "Strata", "TRUE",
-    "Tabulated", "Uniform", "Varied", "WORDS", "captions", "cells_of", "day_of", "ends_of", "from_table", "measurements",
-    "names_alone", "number_in", "register_distribution", "register_instance", "repeated", "rows_of", "strata_of",
-    "uneven", "weighted", "wells_of_plate", "within",
+    "Tabulated", "Uniform", "Varied", "WORDS", "captions", "cells_of", "day_of", "ends_of", "from_table",
+    "measurements", "names_alone", "number_in", "register_distribution", "register_instance", "repeated", "rows_of",
+    "strata_of", "uneven", "weighted", "wells_of_plate", "within",
 ]  # fmt: skip

@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..instances.instance import Instance, Sampler
 from ..kernels.checks import flag, number
-from ..kernels.compiled import part
 from ..kernels.routines import carray
 from ..stopping import LEVELS_SCRATCH, Certifier
 from ..stopping.boundaries import range_of
@@ -19,26 +18,26 @@ from .base import Arrays, Floats, Measure, Pointer, SetProblem, TaskLike
 from .lookahead import ALL_GOOD, Potential
 
 
-@part
-def _distances_of(pulls, mean, epsilon, multiplicative, out):
-    """Fill out (K,) with the distances of `AllGood.distances`, of one episode.
+def _measure(pulls: Pointer, mean: Pointer, K: int, numbers: Pointer, out: Pointer) -> None:
+    """The distances of one episode as a routine; numbers: epsilon, and 1 where it is multiplicative.
 
     An arm's own mean decides on the arm; the best one, and those that may come to be the best, also move the boundary.
     """
-    K, best, unseen = len(pulls), 0, False
+    n, m, found, given = carray(pulls, K), carray(mean, K), carray(out, K), carray(numbers, 2)
+    epsilon, multiplicative, best, unseen = given[0], given[1] != 0.0, 0, False
     for i in range(K):
-        unseen |= pulls[i] == 0
-        out[i] = 0.0
-        if mean[i] > mean[best]:
+        unseen |= n[i] == 0
+        found[i] = 0.0
+        if m[i] > m[best]:
             best = i
     if unseen:
         return
-    top = mean[best]
+    top = m[best]
     boundary = min((1.0 - epsilon) * top, top) if multiplicative else top - epsilon
     up, down = math.inf, math.inf  # how far the boundary moves until it meets an arm
     for i in range(K):
-        margin = mean[i] - boundary
-        out[i] = margin
+        margin = m[i] - boundary
+        found[i] = margin
         if i != best:
             if margin >= 0.0:
                 up = min(up, margin)
@@ -46,15 +45,9 @@ def _distances_of(pulls, mean, epsilon, multiplicative, out):
                 down = min(down, -margin)
     for i in range(K):
         if i == best:
-            out[i] = min(out[i], up, down)
-        elif out[i] >= 0.0:
-            out[i] = min(out[i], top - mean[i] + up)
-
-
-def _measure(pulls: Pointer, mean: Pointer, K: int, numbers: Pointer, out: Pointer) -> None:
-    """`_distances_of` as a routine; numbers: epsilon, and 1 where it is multiplicative."""
-    given = carray(numbers, 2)
-    _distances_of(carray(pulls, K), carray(mean, K), given[0], given[1] != 0.0, carray(out, K))
+            found[i] = min(found[i], up, down)
+        elif found[i] >= 0.0:
+            found[i] = min(found[i], top - m[i] + up)
 
 
 class AllGood(SetProblem):

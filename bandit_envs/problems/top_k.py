@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 
 from ..instances.instance import Instance, Sampler
 from ..kernels.checks import choice, integer, number
-from ..kernels.compiled import part
 from ..kernels.largest import largest
 from ..kernels.routines import carray
 from ..stopping import BOUNDED, DISTRIBUTION, LEVELS_SCRATCH, STUDENT, Certifier
@@ -24,23 +23,17 @@ from .lookahead import TOP_K, Potential
 CRITERIA = ("aggregate", "each", "exact")
 
 
-@part
-def _distances_of(pulls, mean, k, out):
-    """Fill out (K,) with the distances of `TopK.distances`, of one episode: the margins, once all arms were pulled."""
-    K = len(pulls)
-    for i in range(K):
-        if pulls[i] == 0:
-            out[:] = 0.0
-            return
-    largest(mean, K, k + 1, -1, out)
-    last, first = out[k - 1], out[k]  # the k-th largest mean, and the one after it
-    for i in range(K):  # where the two are equal, arms with this mean are on the boundary, whatever their side
-        out[i] = mean[i] - (first if mean[i] >= last else last)
-
-
 def _measure(pulls: Pointer, mean: Pointer, K: int, numbers: Pointer, out: Pointer) -> None:
-    """`_distances_of` as a routine; numbers: k."""
-    _distances_of(carray(pulls, K), carray(mean, K), np.int64(carray(numbers, 1)[0]), carray(out, K))
+    """The distances of one episode as a routine, which are the margins once all arms were pulled; numbers: k."""
+    n, m, found, k = carray(pulls, K), carray(mean, K), carray(out, K), np.int64(carray(numbers, 1)[0])
+    for i in range(K):
+        if n[i] == 0:
+            found[:] = 0.0
+            return
+    largest(m, K, k + 1, -1, found)
+    last, first = found[k - 1], found[k]  # the k-th largest mean, and the one after it
+    for i in range(K):  # where the two are equal, arms with this mean are on the boundary, whatever their side
+        found[i] = m[i] - (first if m[i] >= last else last)
 
 
 class TopK(Problem):

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ..instances.arms import Arms, check_table, ends_of
 from ..kernels import rng
 from ..kernels.ahead import expect
-from ..kernels.compiled import part
+from ..kernels.compiled import inlined, part
 from ..kernels.rng import philox
 from ..kernels.routines import call_routine
 from ..kernels.structs import kernel
@@ -66,15 +66,23 @@ def _refusal(sim, arms, times, answers_checked):
     return 0, once
 
 
+@inlined
+def stop(sim, e, finished):
+    """End episode e, whose agent stops; returns how many have ended with it."""
+    sim.did[e], sim.status[e], sim.terminated[e] = STOPPED, ENDED, 1
+    sim.ended[finished] = np.int64(e)
+    return finished + 1
+
+
 @part
-def _stop_and_note(sim, arms, times, start, stop, finished):
+def _stop_and_note(sim, arms, times, start, until, finished):
     """End the episodes of a block that stop, make bulk pulls, and note the others.
 
     Returns how many pulls are still to be made, and how many episodes have ended.
     """
     rules, work, status, sample, n = sim.rules, sim.work, sim.status, sim.sample, _0
     K, D = rules.K, np.uint64(rules.D)
-    for e in range(start, stop):
+    for e in range(start, until):
         sim.did[e], sim.reward[e] = SKIPPED, 0.0
         for d in range(D):
             sample[e * D + d] = 0.0
@@ -85,9 +93,7 @@ def _stop_and_note(sim, arms, times, start, stop, finished):
             count = payable(sim, e, a, count)
             sim.remaining[e] *= count != 0  # what cannot be paid ends the budget
         if a == K or status[e] == SPENT or count == 0 and not rules.full:
-            sim.did[e], status[e], sim.terminated[e] = STOPPED, ENDED, 1
-            sim.ended[finished] = np.int64(e)
-            finished += 1
+            finished = stop(sim, e, finished)
             continue
         if count == 0:
             sim.did[e], status[e] = STOPPED, SPENT
@@ -114,8 +120,8 @@ def _stop_and_note(sim, arms, times, start, stop, finished):
 
 
 @part
-def _end(sim, start, stop, finished):
-    """Count what remains in a block, and end the episodes that have spent it. Returns how many have ended."""
+def end(sim, start, stop, finished):
+    """Count what remains from slot to slot, and end the episodes that have spent it. Returns how many have ended."""
     budget, limit, spent, remaining, over = sim.rules.budget, sim.rules.limit, sim.spent, sim.remaining, False
     if budget >= 0:
         if not sim.rules.priced:
@@ -180,7 +186,7 @@ def _advance(sim: Simulation, arms: Ints, times: Ints, answers_checked: bool):
         elif scalar:
             for i in range(n):
                 sample[np.uint64(slot[i])] = x[i]
-        finished = _end(sim, start, stop, finished)
+        finished = end(sim, start, stop, finished)
     return finished
 
 
@@ -365,7 +371,12 @@ class Simulator:
         if count == UNLOADED:
             self.arrays.bulk[0] = bulk_pulls(*self._kind)
             return self.advance(arms, times, answers_checked)
-        e = -1 - count
+        raise self.refused(-1 - count, arms, times)
+
+    def refused(self, e: int, arms: Ints, times: Ints, fewest: int = 1) -> ValueError:
+        """The error for the action of slot e, whose times are from the `fewest` on."""
         if not 0 <= arms[e] <= self.arrays.rules.last:
-            raise ValueError(f"{self.no_action(arms[e])} (slot {e})")
-        raise ValueError(f"times must be in 1 .. {MOST_TIMES}, got {times[e]} (slot {e})")
+            return ValueError(f"{self.no_action(arms[e])} (slot {e})")
+        if times[e] == fewest == 0:
+            return ValueError(f"times=0 waits for a result, and no result is pending (slot {e})")
+        return ValueError(f"times must be in {fewest} .. {MOST_TIMES}, got {times[e]} (slot {e})")

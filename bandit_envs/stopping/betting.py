@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from ..kernels.compiled import inlined, part
 from .boundaries import CENTRE, PRIOR, RHO_AT, ROUNDED
+from .lifts import Tangents, narrowed
 
 BETS = (0.93, 0.6, 0.33, 0.18, 0.1, 0.05, 0.025, 0.012, 0.006, 0.003, 0.001, 0.0004)
 SHARES = (*[0.15] * 6, 0.03, 0.025, 0.02, 0.01, 0.01, 0.005)  # they sum to 1
@@ -196,30 +197,18 @@ def bet_pair(numbers, lower, raised, a, b, floor, needed, work):
     if not (lower.N > 0.0 and raised.N > 0.0):
         return 0.0
     up, down, low, high = bets_on(lower, True), bets_on(raised, False), low + NEAR, high - NEAR
-    left = right = bottom = -math.inf  # the values at x_left and x_right, their slopes; the best bound from below
-    x_left, x_right, fall, climb = low, high, 0.0, 0.0
     s, t = (lower.variance + 1.0 / (lower.N + 4.0)) / lower.N, (raised.variance + 1.0 / (raised.N + 4.0)) / raised.N
-    y, stride = (s * raised.mean + t * a * (lower.mean - b)) / (s + t * a * a), math.sqrt(t)
+    y, none = (s * raised.mean + t * a * (lower.mean - b)) / (s + t * a * a), -math.inf
+    known = Tangents((low, none, 0.0), (high, none, 0.0), none, math.sqrt(t))
     for step in range(STEPS):
         y = min(max(y, low), high)
         value, rise, against = product(up, down, min(max(a * y + b, NEAR), 1.0), max(1.0 - y, NEAR), work)
         slope = a * rise - against
         if value < needed:
             return value
-        if slope < 0.0:
-            x_left, left, fall = y, value, slope
-        else:
-            x_right, right, climb = y, value, slope
         if (slope < 0.0 and y >= high) or (slope >= 0.0 and y <= low):
             return value - NEAR * abs(slope)
-        if left > -math.inf and right > -math.inf:
-            y = (right - left + fall * x_left - climb * x_right) / (fall - climb)
-            bottom = max(bottom, left + fall * (y - x_left))
-            if (bottom >= needed and needed > -math.inf) or min(left, right) - bottom <= CLOSE * (1.0 + abs(bottom)):
-                return bottom
-            if step % 3 == 2:
-                y = 0.5 * (x_left + x_right)
-        else:
-            y += stride if slope < 0.0 else -stride
-            stride *= 2.0
-    return bottom
+        known, y, apart = narrowed(known, y, value, slope, step, 2.0)
+        if known.floor >= needed > none or apart <= CLOSE * (1.0 + abs(known.floor)):
+            break
+    return known.floor

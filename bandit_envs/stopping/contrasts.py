@@ -22,7 +22,7 @@ import numpy as np
 from ..kernels.compiled import inlined, part
 from .boundaries import PAIRS_AT, VARIANCE, distribution_of
 from .distributions import BERNOULLI, GAUSSIAN, pair_cost
-from .lifts import END, TILTS, crossing
+from .lifts import END, TILTS, Tangents, narrowed
 from .values import pair_value
 
 CONTRAST = 0.97
@@ -119,28 +119,19 @@ def contrast(is_bernoulli, i, j, a, b, needed, plenty):
         c = min(max(c, bottom), top)
         var = max(c * (1.0 - c), END)
     tilt, ratio = likeliest(is_bernoulli, i, j, a, a * c + b, c)
-    left, right, floor = (c, -math.inf, 0.0), (c, -math.inf, 0.0), -math.inf
-    stride = 0.1 * math.sqrt(var / (N + M))
+    none = c, -math.inf, 0.0
+    known = Tangents(none, none, -math.inf, 0.1 * math.sqrt(var / (N + M)))
     for step in range(STEPS):
         value, slope = some_terms(is_bernoulli, tilt, ratio, i, j, a, b, c)
         if value < needed:
             return value
         if (slope < 0.0 and c >= top) or (slope >= 0.0 and c <= bottom):
             return value - END * abs(slope)
-        if slope < 0.0:
-            left = c, value, slope
-        else:
-            right = c, value, slope
-        if left[1] > -math.inf and right[1] > -math.inf:
-            c, height = crossing(left, right)
-            floor = max(floor, height)
-            if floor >= plenty or min(left[1], right[1]) - floor <= CLOSE:
-                break
-            c = 0.5 * (left[0] + right[0]) if step % 3 == 2 else c
-        else:
-            c = min(max(c + stride if slope < 0.0 else c - stride, bottom), top)
-            stride *= 4.0
-    return floor
+        known, c, apart = narrowed(known, c, value, slope, step, 4.0)
+        if known.floor >= plenty or apart <= CLOSE:
+            break
+        c = min(max(c, bottom), top)
+    return known.floor
 
 
 @part

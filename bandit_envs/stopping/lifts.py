@@ -18,6 +18,7 @@ which excludes a c that is far from its mean. Sums are all that is read: a day o
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,11 +88,30 @@ def mixture(numbers, i, j, a, b, hoped, c):
     return top + math.log(total), rise / total
 
 
+class Tangents(NamedTuple):
+    """What a search for the least value of a convex function knows: tangents (place, value, slope) on either side."""
+
+    left: Any  # of the value -inf: none yet
+    right: Any
+    floor: float  # a bound of the least value from below
+    stride: float  # to the next place, while there are none on both sides
+
+
 @inlined
-def crossing(left, right):
-    """Where the tangents at two points (place, value, slope) of a convex function cross, and how high."""
-    c = (right[1] - left[1] + left[2] * left[0] - right[2] * right[0]) / (left[2] - right[2])
-    return c, left[1] + left[2] * (c - left[0])
+def narrowed(known, c, value, slope, step, wider):
+    """The `Tangents` with one more, and where to look next: where they cross, each third time in their middle."""
+    left, right, floor, stride = known
+    if slope < 0.0:
+        left = c, value, slope
+    else:
+        right = c, value, slope
+    if left[1] > -math.inf and right[1] > -math.inf:
+        c = (right[1] - left[1] + left[2] * left[0] - right[2] * right[0]) / (left[2] - right[2])
+        floor = max(floor, left[1] + left[2] * (c - left[0]))
+        c = 0.5 * (left[0] + right[0]) if step % 3 == 2 else c
+    else:
+        c, stride = c + stride if slope < 0.0 else c - stride, stride * wider
+    return Tangents(left, right, floor, stride), c, min(left[1], right[1]) - floor
 
 
 @part
@@ -111,8 +131,8 @@ def lift_value(numbers, i, j, a, b, hoped, needed):
     bottom, top = (max(0.0, -b / a), min(1.0, (1.0 - b) / a)) if is_bernoulli else (-math.inf, math.inf)
     if bottom >= top:
         return math.inf  # no means are there
-    bottom, top, stride = bottom + END, top - END, high - low
-    left, right, floor, c = (low, -math.inf, 0.0), (high, -math.inf, 0.0), -math.inf, 0.5 * (low + high)
+    bottom, top, none = bottom + END, top - END, -math.inf
+    known, c = Tangents((low, none, 0.0), (high, none, 0.0), none, high - low), 0.5 * (low + high)
     for step in range(STEPS):
         c = min(max(c, bottom), top)
         value, slope = mixture(numbers, i, j, a, b, hoped, c)
@@ -120,17 +140,7 @@ def lift_value(numbers, i, j, a, b, hoped, needed):
             return value
         if (slope < 0.0 and c >= top) or (slope >= 0.0 and c <= bottom):
             return value - END * abs(slope)
-        if slope < 0.0:
-            left = c, value, slope
-        else:
-            right = c, value, slope
-        if left[1] > -math.inf and right[1] > -math.inf:
-            c, height = crossing(left, right)
-            floor = max(floor, height)
-            if min(left[1], right[1]) - floor <= CLOSE * (1.0 + abs(floor)):
-                break
-            c = 0.5 * (left[0] + right[0]) if step % 3 == 2 else c
-        else:
-            c += stride if slope < 0.0 else -stride
-            stride *= 2.0
-    return floor
+        known, c, apart = narrowed(known, c, value, slope, step, 2.0)
+        if apart <= CLOSE * (1.0 + abs(known.floor)):
+            break
+    return known.floor

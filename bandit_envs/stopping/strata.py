@@ -30,6 +30,7 @@ from .lifts import HOPED, NEAR_HOPED, TILTS, WEIGHTS
 
 Floats = NDArray[np.float64]
 
+EACH, LAST = slice(None), slice(-1, None)  # of the strata
 LOST = 1e-18  # a term of a sum that is left out, as a part of the largest
 FARTHEST, HALVINGS = 12.0, 46  # log odds ratio; of a search for the likeliest
 FAR, FIRST, SEARCH = 1e3, 2.0**-12, 48  # of ends: sigmas; the first step, as a part of these; steps
@@ -151,7 +152,7 @@ class Stratified:
     counts: NDArray[np.int64]
     spread: float
     unlike: bool
-    _nats: Any  # of edges (K,), and 1 or -1: nats against "in no stratum beyond", (S, K)
+    _nats: Any  # of edges (K,), 1 or -1, and which strata: nats against "in no stratum beyond", (S, K)
     _reach: float  # how far ends are looked for
 
     def __post_init__(self) -> None:
@@ -168,7 +169,7 @@ class Stratified:
             near, step, out = np.zeros(K), np.full(K, self._reach * FIRST), np.zeros(K, np.bool_)
             for _ in range(SEARCH):
                 at = begin + sign * np.minimum(near + step, self._reach)
-                beyond = self._nats(at, -sign)[-1] >= need
+                beyond = self._nats(at, -sign, LAST)[-1] >= need
                 out |= beyond
                 near, step = np.where(beyond, near, near + step), np.where(out, 0.5, 2.0) * step
             found[:, side] = np.where(out, begin + sign * near, sign * math.inf)
@@ -180,7 +181,7 @@ class Stratified:
         (n, x, there), (tilts, weights) = tables(control, n, x, True), tilts_about(hoped)
         there, K = there & (x + x[:, [control]] > 0) & (x + x[:, [control]] < n + n[:, [control]]), n.shape[1]
 
-        def nats(theta: Any, sign: float) -> Any:
+        def nats(theta: Any, sign: float, _: slice = EACH) -> Any:
             at = np.broadcast_to(theta, K)[:, None] + sign * np.append(0.0, tilts)
             found = np.cumsum(odds_terms(n, x, control, at)[..., 0], axis=0)
             return np.logaddexp.reduce(weights + found[..., 1:] - found[..., :1], axis=-1)
@@ -209,9 +210,9 @@ class Stratified:
         w = np.where(there, 1.0 / (v * sigma**2), 0.0)
         V, S = np.cumsum(w, axis=0), np.cumsum(w * d, axis=0)
 
-        def nats(edge: Any, sign: float) -> Any:
-            one = (sign * (S - edge * V))[..., None]
-            return np.logaddexp.reduce(weights + tilts * one - 0.5 * tilts**2 * V[..., None], axis=-1)
+        def nats(edge: Any, sign: float, rows: slice = EACH) -> Any:
+            one = (sign * (S - edge * V))[rows, :, None]
+            return np.logaddexp.reduce(weights + tilts * one - 0.5 * tilts**2 * V[rows, :, None], axis=-1)
 
         counts, effect = there.sum(axis=0), S[-1] / np.maximum(V[-1], 1e-300)
         same = one_effect((w * (d - effect) ** 2).sum(axis=0), counts)
@@ -236,14 +237,15 @@ class Stratified:
         total, m = np.cumsum(own * after)[:, None] + R, np.cumsum(free.sum(axis=1) * after)[:, None] + N
         a, b = (0.5 * free[first].sum(), 0.5 * own[first]) if first < len(n) else (1.0, 1.0)
 
-        def nats(edge: Any, sign: float) -> Any:
-            off, p = sign * (place - edge)[..., None], W[..., None] * TAU**2
-            more, half = (a + 0.5 * m)[..., None], b + 0.5 * (total[..., None] + W[..., None] * off**2 / (1.0 + p))
+        def nats(edge: Any, sign: float, rows: slice = EACH) -> Any:
+            w, all_of, free = W[rows], total[rows], m[rows]
+            off, p = sign * (place[rows] - edge)[..., None], w[..., None] * TAU**2
+            more, half = (a + 0.5 * free)[..., None], b + 0.5 * (all_of[..., None] + w[..., None] * off**2 / (1.0 + p))
             at = off * p / (1.0 + p) / np.sqrt(half / more * TAU**2 / (1.0 + p))
             found = np.log(2.0 * SHARES * np.maximum(special.stdtr(2.0 * more, at), 1e-300)) - 0.5 * np.log1p(p)
             found += special.gammaln(more) - special.gammaln(a) + a * math.log(b) - more * np.log(half)
-            least = (total + W * np.maximum(off[..., 0], 0.0) ** 2) / np.maximum(m, 1.0)
-            return np.logaddexp.reduce(found, axis=-1) + special.xlogy(0.5 * m, least) + 0.5 * m
+            least = (all_of + w * np.maximum(off[..., 0], 0.0) ** 2) / np.maximum(free, 1.0)
+            return np.logaddexp.reduce(found, axis=-1) + special.xlogy(0.5 * free, least) + 0.5 * free
 
         counts, R, every = N[-1], R[-1], free.sum() + np.maximum(N[-1] - 1, 0).sum()
         spread = math.sqrt((squares.sum() + R.sum()) / every) if first < len(n) else math.nan

@@ -135,8 +135,10 @@ def edges(runs: int = 20_000, strata: int = 12) -> None:
             for side in range(2):
                 at = np.flatnonzero(found[:, side] >= 1.0)
                 stopped[run, side] = math.exp(found[at[0] if len(at) else -1, side])
-        means = "; ".join(f"{x:.3f} +- {2.6 * s / math.sqrt(runs):.3f}"
-                          for x, s in zip(stopped.mean(axis=0), stopped.std(axis=0), strict=True))  # fmt: skip
+        means = "; ".join(
+            f"{x:.3f} +- {2.6 * s / math.sqrt(runs):.3f}"
+            for x, s in zip(stopped.mean(axis=0), stopped.std(axis=0), strict=True)
+        )
         rates = "; ".join(share(int(k), runs) for k in hits)
         print(f"{design}: ever 20 {rates}; mean of the value where it first is e, or last: {means}", flush=True)
 
