@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
@@ -14,12 +14,12 @@ import numpy as np
 
 from bandit_envs import BetterThanControl, Measurements, measurements
 from bandit_envs.instances import DAYS, SAID, SPANS, Count, Measurement, number_in, repeated, strata_of, uneven
-from bandit_envs.kernels import choice, number
+from bandit_envs.kernels import choice, flag, number
 from bandit_envs.stopping import RATES, discoveries, mismatch
 
 from ..core.optional import pandas
 from .session import Session
-from .strata import compared_within
+from .strata import compared_within, refutation
 from .words import against, shipped
 
 if TYPE_CHECKING:
@@ -99,15 +99,25 @@ def ab_test(
         ValueError: for a table that has no such control, or less than two variants, and as `Session.tell_table`; for a
             margin or lift of rates within strata without shares, and a lift of other results there.
     """
+    if isinstance(lower, str) or not isinstance(lower, Collection) or not isinstance(guardrails or {}, Mapping):
+        text = "lower is a list of names, and guardrails are by names"
+        raise ValueError(f"{text}, got {lower!r:.80} and {guardrails!r:.80}")
+    if not (metric is None or np.isscalar(metric)):
+        raise ValueError(f"metric is the name of a column, got {metric!r:.80}")
+    if metric in [*(guardrails or {})] or len(lower) and guardrails is None:
+        raise ValueError(f"lower goes with guardrails, of others than metric={metric!r:.80}, got {guardrails!r:.80}")
     less = -1 if metric in lower else 1
     asked: dict[Any, Any] = {metric: tuple(one and less * number("margin or lift", one) for one in (margin, lift))}
     if guardrails is not None and (metric is None or isinstance(sigma, float | int)):
         raise ValueError(f"guardrails need metric=, and no number as sigma, got {metric!r:.80} and {sigma!r:.80}")
     asked |= {name: _allowed(name, by, -1 if name in lower else 1) for name, by in (guardrails or {}).items()}
-    if unknown := [name for name in lower if guardrails is None or name not in asked]:
+    if unknown := [name for name in lower if name not in [*asked]]:
         raise ValueError(f"lower must be among metric and guardrails, got {unknown[0]!r:.80}")
     tables, others = dict[Any, Any](), [str(name).lower() for name in asked if name is not None]
     delta = number("delta", delta, 0, 1, above=True, below=True)
+    closed = closed if closed is None else flag("closed", closed)
+    if not (strata is None or strata is False or isinstance(strata, str | Sequence)):
+        raise ValueError(f"strata are the names of columns, or False, got {strata!r:.200}")
     given = {"delta": delta, "expected": expected, "rate": choice("rate", rate, RATES), "several": bool(guardrails)}
     for name, (by, share) in asked.items():
         found = measurements(table, metric=name, **columns)
@@ -166,6 +176,7 @@ def _compared(
         counts = {name: one._replace(sd=within[names.index(name)] or None) for name, one in counts.items()}
         SAID.info(cut.said)
     noisy = [] if binary or sigma is not None else _not_borne_out(counts, errors)
+    is_known = sigma not in (None, "common")
     if not binary and sigma is None:
         sigma = max((count.sd or 0.0 for count in counts.values()), default=0.0)
         if counts and not sigma > 0:
@@ -195,6 +206,8 @@ def _compared(
     moved = uneven(replace(found, rest=rest), control, cut.of if named else ())
     why = dict.fromkeys(names if control in noisy else noisy, NOISY) | moved
     why |= dict.fromkeys(names if compared.attrs.get("unlike") else (), UNLIKE)
+    if is_known and named and (text := refutation(n, squares, sigma, cut.noun)):
+        why |= dict.fromkeys(names, text)
     if uneven_p <= UNPLANNED:
         why = dict.fromkeys(names, f"traffic is not split as planned (p {uneven_p:.2g})")
     why.pop(control, None)

@@ -86,7 +86,7 @@ class Blocks:
 
     def named(self, item: Any) -> str:
         """The name of a stratum, checked; the same of a day in all forms and times."""
-        text = checked_name(item, f"a {self.kind}").removesuffix(".0")
+        text = checked_name(item, "a stratum").removesuffix(".0")
         return str(day_of(text)) if self.kind == "day" else text
 
     def shown(self, event: Event) -> str | None:
@@ -235,15 +235,11 @@ class StrataRun(Run):
         if self.found is None or math.isnan(self.found.spread):
             return ""
         n, _, squares = self.strata.arrays(self.strata.state.active.tolist())
-        free, noise = np.maximum(n - 1.0, 0.0).sum(axis=1), squares.sum(axis=1)
         if self.found.unlike:
-            name = self.strata.closed[int(np.argmax(noise / np.maximum(free, 1.0)))]
-            return UNLIKE.format(self.strata.kind, name)
-        spare, noise = max(free.sum(), 1.0), noise.sum()
-        p = require("scipy.special", "a test of sigma").chdtrc(spare, noise / self.task.sigma**2)
-        noisy = f"results of one arm vary by about {math.sqrt(noise / spare):.3g} within one {self.strata.kind}"
-        known = self.strata.state.setup.wishes.get("common") or p > REFUTED
-        return "" if known else f"sigma={self.task.sigma:g} is refuted: {noisy}. Nothing is claimed"
+            ratio = squares.sum(axis=1) / np.maximum(np.maximum(n - 1.0, 0.0).sum(axis=1), 1.0)
+            return UNLIKE.format(self.strata.kind, self.strata.closed[int(np.argmax(ratio))])
+        is_common = self.strata.state.setup.wishes.get("common")
+        return "" if is_common else refutation(n, squares, self.task.sigma, self.strata.kind)
 
     def stratified(self) -> Stratified | None:
         """The strata that count, as they show arms against the control."""
@@ -333,9 +329,8 @@ class StrataRun(Run):
             return self.seen.pulls.astype(np.float64)
         unit = 2.0 if math.isnan(self.found.spread) else max(self.found.spread, 1e-300)
         edge = 0.0 if self.task.distribution == "bernoulli" else self.problem.least
-        off = np.abs(np.nan_to_num(self.found.effect, posinf=FAR, neginf=-FAR) - edge) + max(
-            self.problem.tolerance, 0.15 * unit
-        )
+        off = np.abs(np.nan_to_num(self.found.effect, posinf=FAR, neginf=-FAR) - edge)
+        off += max(self.problem.tolerance, 0.15 * unit)
         more = np.maximum(self.need + 1.0 - self.evidence.max(axis=1), 0.3) / (0.5 * (off / unit) ** 2)
         return np.where(self.found.counts > 0, more, 0.0)
 
@@ -363,7 +358,8 @@ class StrataRun(Run):
         run, strata, active = copy.copy(self), copy.copy(self.strata), self.strata.state.active
         run.strata, run.seen, run.plays = strata, self.seen.at(slice(None)), True
         run.sides, run.since, run.evidence = self.sides.copy(), self.since.copy(), self.evidence.copy()
-        strata.sums, strata._full, strata.played = dict(strata.sums), {*strata.sums}, True
+        strata.sums = {name: strata.sums[name] for name in strata.closed}
+        strata._full, strata.played = {*strata.sums}, True
         wishes, names = strata.state.setup.wishes, strata.state.names
         kept = {names.index(name): many for name, many in controls_of(wishes).items()}
         while run.open.any() and len(strata.sums) < MOST and (left := run.most - run.seen.spent) > 0:
@@ -401,6 +397,14 @@ class StrataRun(Run):
         named, kind = ", ".join(moved[:5]) + ", .." * (len(moved) > 5), self.strata.kind
         text = f"the effect of {named} changes by {kind}: a claim says no more than on one {kind} at least"
         return [f"{text} (tests of one effect, p {self.found.same.min():.2g})"] if moved else []
+
+
+def refutation(n: Any, squares: Any, sigma: float, kind: str) -> str:
+    """Why results within strata, (S, K), vary too much for a sigma; "" where they do not."""
+    spare, noise = max(np.maximum(n - 1.0, 0.0).sum(), 1.0), squares.sum()
+    p = require("scipy.special", "a test of sigma").chdtrc(spare, noise / sigma**2)
+    noisy = f"results of one arm vary by about {math.sqrt(noise / spare):.3g} within one {kind}"
+    return f"sigma={sigma:g} is refuted: {noisy}. Nothing is claimed" if p <= REFUTED else ""
 
 
 def within_strata(n: Any, mean: Any, squares: Any, problem: Any, sigma: Any, near: float = 0.0) -> Stratified:

@@ -349,3 +349,47 @@ def test_the_screen_says_what_is_asked(tmp_path: Path, capsys: Any) -> None:
     assert "within 'day': 8 strata count" in err
     assert main(["ab-test", str(tmp_path / "t.csv"), "--control", "A", "--strata", "day", "--no-closed"]) == 0
     assert "7 strata count, 1 not over yet" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"closed": "no"}, "closed must be True or False, got 'no'"),
+        ({"closed": 0}, "closed must be True or False, got 0"),
+        ({"strata": True}, "strata are the names of columns, or False, got True"),
+        ({"strata": 5}, "strata are the names of columns, or False, got 5"),
+        ({"lower": "n"}, "lower is a list of names"),
+        ({"lower": None}, "lower is a list of names"),
+        ({"lower": ["successes"]}, "lower goes with guardrails"),
+        ({"metric": "successes", "guardrails": ["n"]}, "guardrails are by names"),
+        ({"metric": "successes", "guardrails": {"successes": 0.1}}, "of others than metric='successes'"),
+        ({"metric": ["successes"]}, "metric is the name of a column"),
+    ],
+)
+def test_what_is_no_such_argument_is_refused_by_name(given: dict[str, Any], says: str) -> None:
+    table = pd.DataFrame({"day": [1, 1], "variant": ["A", "B"], "n": [9, 9], "successes": [1, 2]})
+    with pytest.raises(ValueError, match=says):
+        agents.ab_test(table, "A", **given)
+
+
+@pytest.mark.parametrize("head", ["day", "country"])
+def test_a_row_that_sums_up_strata_is_refused(head: str) -> None:
+    rows = [(day, name, n, 1) for day, n in (("1", 9), ("2", 8), ("Total", 17)) for name in "AB"]
+    table = pd.DataFrame(rows, columns=[head, "variant", "n", "successes"])
+    with pytest.raises(ValueError, match=f"column '{head}': 'Total' may sum up the others"):
+        agents.ab_test(table, "A", strata=head)
+
+
+def test_a_sigma_that_is_refuted_within_days_opens_verdicts() -> None:
+    g = np.random.default_rng(1)
+    rows = [(day, name, 9 * (name == "B") + g.normal()) for day in range(3) for name in "AB" for _ in range(20)]
+    table = pd.DataFrame(rows, columns=["day", "variant", "value"])
+    assert agents.ab_test(table, "A", sigma=1.2)["better_once"].tolist() == [False, True]
+    found = agents.ab_test(table, "A", sigma=0.1)
+    assert "sigma=0.1 is refuted" in found["verdict"][1]
+    assert not found["better_once"].any()
+
+
+def test_a_table_without_results_finds_nothing() -> None:
+    table = pd.DataFrame({"day": [1, 1], "variant": ["A", "B"], "n": [0, 0], "successes": [0, 0]})
+    assert not agents.ab_test(table, "A")["better"].any()
