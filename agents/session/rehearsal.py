@@ -280,7 +280,8 @@ def rehearse(
     ready = isinstance(facts, list) and facts and isinstance(facts[0], Study)  # those of a session
     studies: list[Study] = facts if ready else studies_of(facts, agents)
     first, task, wishes = studies[0], studies[0].task, studies[0].setup.wishes
-    wells = max(wishes.get("plate", 1) - sum(controls_of(wishes).values()), 1)
+    kept = 0 if first.run is not None else sum(controls_of(wishes).values())  # within plates they are measurements
+    wells = max(wishes.get("plate", 1) - kept, 1)
     batch = integer("batch", wells if batch is None else batch, 1, 10**6)
     workers, hours = integer("workers", workers, 1, 10**4), None if hours is None else number("hours", hours, 0)
     seconds, episodes = number("seconds", seconds, 0, above=True), integer("episodes", episodes, 2, 10**6)

@@ -366,7 +366,7 @@ class StrataRun(Run):
             look()
             k = np.array([kept.get(int(arm), 0) for arm in active])
             if strata.plate:
-                more = list(itertools.islice(run.wishes([]), max(batch, 0)))
+                more = list(itertools.islice(run.wishes([]), max(batch - int(k.sum()), 1)))
                 k += np.bincount(np.array(more, np.int64), minlength=len(active))
             else:
                 there = run.open | (np.arange(len(active)) == self.control)

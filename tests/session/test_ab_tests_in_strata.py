@@ -55,7 +55,7 @@ def numbers(found: pd.DataFrame) -> Any:
 
 def test_better_on_each_day_and_worse_in_all_together() -> None:
     found = agents.ab_test(BETTER, "A").set_index("name").loc["B"]
-    said = "better on at least one day; better, if the effect is the same every day (p of that: 0.92)"
+    said = "better on at least one day; better, if the effect is the same every day (a test of that: p 0.92)"
     assert (found["verdict"], found["better"], found["better_once"]) == (said, True, True)
     weights = [990_000 * 10_000 / 1e6, 500_000 * 500_000 / 1e6]  # n_A n_B / (n_A + n_B), of Mantel and Haenszel
     gaps = np.array([230 / 10_000 - 20_000 / 990_000, 1000 / 500_000])

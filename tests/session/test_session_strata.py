@@ -165,7 +165,7 @@ def test_a_forecast_plays_plates() -> None:
     how: dict[str, Any] = {"prior": {"mean": 20.0, "spread": 30.0, "noise": 6.0}, "episodes": 20, "advise": False}
     found = agents.rehearse(LAB, "evidence", **how)
     outcome = found.outcomes["evidence"]
-    assert found.batch == 6
+    assert found.batch == 8
     assert outcome.ended.all()
     assert (outcome.pulls % 8 == 0).all()
     assert outcome.correct.mean() >= 0.8  # 5 % err at most: 5 of 20 with probability 3e-3
