@@ -101,9 +101,10 @@ class ST2(GoodArms):
         self.table, self.running = lil_table(self.level, self.factor), bounds_of(bounds)
 
     def begin(ep, own):
-        """Line 1 is over: each arm has been pulled once."""
+        """Line 1 is over: each arm has been pulled once. The sides follow."""
+        ep.now.top = -1
         for i in range(len(ep.pulls)):
-            trees.put(own.tree, i, 0.0, -math.inf, math.inf, False)
+            trees.put(own.tree, i, 0.0, -math.inf, math.inf, i == 0)
             measure(ep, own, i)
         trees.build(own.tree)
 

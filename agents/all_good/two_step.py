@@ -17,8 +17,6 @@ Where several arms are best it never stops, as there is no best arm to find.
 
 from __future__ import annotations
 
-import math
-
 from bandit_envs.kernels import part
 
 from ..core import trees
@@ -65,14 +63,6 @@ class TwoStep(ST2):
     # What step 1 has found: the best arm is `top`, -1 while the step goes on; its mean and its bounds. The tree of step
     # 2 has all other arms.
     mean, low, high = per_episode(float), per_episode(float), per_episode(float)
-
-    def begin(ep, own):
-        """Each arm has been pulled once."""
-        ep.now.top = -1
-        for i in range(len(ep.pulls)):
-            trees.put(own.tree, i, 0.0, -math.inf, math.inf, i == 0)
-            measure(ep, own, i)
-        trees.build(own.tree)
 
     def observe(ep, own):
         """Take in the samples of the last round, and find the arms of the next one."""

@@ -15,21 +15,12 @@ of the arms have equally many pulls, the indices are those of the rule with whol
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from bandit_envs import Polyhedron
 
 from .agent import Floats, Ints
-
-
-@dataclass
-class CoordinateState:
-    """State of an index policy beside its table of arms where it pulls coordinates, for E episodes."""
-
-    turn: Ints  # (E, K) the coordinate of each arm to pull next
-    spot: Ints  # (E,) the coordinate chosen last
 
 
 def decide(

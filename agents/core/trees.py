@@ -96,12 +96,6 @@ def leave_out(tree: Tree, i):
 
 
 @inlined
-def put_spread(tree: Tree, i, spread):
-    """Set the spread of the leaf of arm i, >= 0; `refresh` takes it over."""
-    tree.nodes[np.uint64(i) * _8 + SPREAD] = spread
-
-
-@inlined
 def upper(tree: Tree, i):
     """Upper bound of arm i."""
     return tree.nodes[np.uint64(i) * _8]
@@ -279,7 +273,7 @@ def put_scaled(tree, i, m, N, scale):
     """Put the mean m of N samples of arm i into the tree, and bounds by the width scale / sqrt(N)."""
     spread = 1.0 / math.sqrt(float(N))
     put(tree, i, m, m - scale * spread, m + scale * spread, is_inside(tree, i))
-    put_spread(tree, i, spread)
+    tree.nodes[np.uint64(i) * _8 + SPREAD] = spread
 
 
 @part

@@ -135,6 +135,8 @@ class State:
                 self._begin()
         if self.strata is not None and kind == ASKED and event.about is None:
             self.strata.asked(event)
+        if self.strata is not None and kind == NOTE:
+            self.strata.remark(event.text or "")
         if event.number in self.undone:
             if self.blocks and kind == ASKED and event.about is None:  # its place in the block stays empty
                 due.append(event._replace(kind=FAILED, value=(math.nan, event.value)))

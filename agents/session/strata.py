@@ -14,6 +14,7 @@ from __future__ import annotations
 import copy
 import itertools
 import math
+import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -41,8 +42,9 @@ UNASKED = 0.05  # delta of what is said, where a session has none
 MOST, FAR = 1000, 30.0  # strata that are played; for a log odds ratio without an end
 REFUTED = 1e-3  # p of the spread within strata, from which on a sigma is refuted
 UNLIKE = (
-    "spreads differ between arms or plates: one sigma of all is refuted. Nothing is claimed, and what was claimed is "
-    "withdrawn; begin another session with sigma, the largest one that is known"
+    "spreads differ between arms or {0}s: one sigma of all is refuted. Nothing is claimed, and what was claimed is "
+    "withdrawn. Results vary most on {1!r}: where that was read wrongly, undo its table (undo --table), or its {0}; "
+    "else begin another session with sigma, the largest one that is known"
 )
 
 
@@ -61,6 +63,7 @@ class Blocks:
         self.names = dict[int, str]()
         self.sums = dict[str, dict[int, list[float]]]()
         self._rules, self._plates, self._full = Rules(state, None), 0, set[str]()  # that fills plates
+        self.played = False  # in a rehearsal, in which nothing waits
         self._filling = ""  # a plate of the design that lacks questions
 
     def asked(self, event: Event) -> None:
@@ -103,12 +106,22 @@ class Blocks:
         known[:] = every, known[1] + off * n / every, known[2] + square + off * off * known[0] * n / every
 
     @property
+    def over(self) -> dict[str, bool]:
+        """Whether each is over."""
+        asks, late = ((), ()) if self.played else (self.state.asks, self.state.late)
+        waits = {self.names[self.state.places[one]] for one in asks} | {*map(self.of, late)}
+        last = next(reversed(self.sums), "")
+        return {name: name not in waits and (name != last or name in self._full) for name in self.sums}
+
+    @property
     def closed(self) -> list[str]:
         """The names of those that count: all up to the first that is open, which cannot be kept so for its results."""
-        waits = {self.names[self.state.places[one]] for one in self.state.asks} | {*map(self.of, self.state.late)}
-        last = next(reversed(self.sums), "")
-        over = (name not in waits and (name != last or name in self._full) for name in self.sums)
-        return [name for name, is_over in zip(self.sums, itertools.takewhile(bool, over), strict=False) if is_over]
+        return [name for name, _ in itertools.takewhile(operator.itemgetter(1), self.over.items())]
+
+    def remark(self, text: str) -> None:
+        """Take in a remark: "NAME is over" closes a stratum."""
+        name = text.removesuffix(" is over")
+        self._full |= {name} & {*self.sums} if name != text else set()
 
     def is_of(self, asked: int, name: str | None) -> bool:
         """Whether a question is of the stratum that a user calls so: a plate by its number, too."""
@@ -123,7 +136,7 @@ class Blocks:
             name = self.state.called(event.arm or 0)
             raise ValueError(f"on which plate is {name}? No question about it waits there: hand one over, or say item=")
         name = self.of(event) if event.at or event.about or event.stratum else f"{datetime.now(UTC):%Y-%m-%d}"
-        if name in self.closed:
+        if self.over.get(name):
             later = f"{next(reversed(self.sums))!r} has begun" if name not in self._full else "it is full"
             text = f"the {self.kind} {name!r:.80} is closed, as {later}: it counts as it is, whatever comes later"
             raise ValueError(f"{text}. Undo its results to record them once more")
@@ -161,7 +174,7 @@ class StrataRun(Run):
         self.found: Stratified | None = None
         self.sides, self.since = np.zeros((2, self.task.K), np.int64)
         self.evidence = np.zeros((self.task.K, 2))  # the largest so far
-        self._counted, self.plays = 0, False  # a rehearsal, whose arms have one spread
+        self._counted, self.plays = (0, 0.0), False  # a rehearsal, whose arms have one spread
 
     certifier = None  # none goes by sums over strata
     wary = False
@@ -175,11 +188,17 @@ class StrataRun(Run):
         for arm, sample in results:
             self.told += sample.n if isinstance(sample, Part) else 1
             self._take_in(arm, sample)
-        if len(self.strata.closed) != self._counted:
-            self.look()
+        self.catch_up()
         self._look_at_the_end()
         if not self.over and self.delta is not None and not self.open.any():
             self._end(self.plug_in())
+
+    def catch_up(self) -> None:
+        """Look, where more counts than at the last look."""
+        counts = [cell[0] for name in self.strata.closed for cell in self.strata.sums[name].values()]
+        if (len(self.strata.closed), sum(counts)) != self._counted:
+            self._counted = len(self.strata.closed), sum(counts)
+            self.look()
 
     def decide(self) -> None:
         """The strata decide."""
@@ -203,7 +222,6 @@ class StrataRun(Run):
 
     def look(self) -> None:
         """Take in what counts."""
-        self._counted = len(self.strata.closed)
         self.found = self.stratified()
         if self.found is None or self.refuted and not self.plays:
             self.sides[:], self.since[:], self.evidence[:] = 0, 0, 0.0
@@ -218,9 +236,13 @@ class StrataRun(Run):
     @property
     def refuted(self) -> str:
         """Why results within strata refute what is known of their spread; "" where they do not."""
-        if self.found is None or math.isnan(self.found.spread) or self.found.unlike:
-            return UNLIKE if self.found is not None and self.found.unlike else ""
+        if self.found is None or math.isnan(self.found.spread):
+            return ""
         n, _, squares = self.strata.arrays(self.strata.state.active.tolist())
+        free, noise = np.maximum(n - 1.0, 0.0).sum(axis=1), squares.sum(axis=1)
+        if self.found.unlike:
+            name = self.strata.closed[int(np.argmax(noise / np.maximum(free, 1.0)))]
+            return UNLIKE.format(self.strata.kind, name)
         is_common = self.strata.state.setup.wishes.get("common")
         return "" if is_common else refutation(n, squares, self.task.sigma, self.strata.kind)
 
@@ -241,7 +263,7 @@ class StrataRun(Run):
         state, kind = self.strata.state, self.strata.kind
         names, cells = [state.names[arm] for arm in state.active], self.strata.arrays(state.active.tolist())
         opened = [repr(name) for name in self.strata.sums if name not in self.strata.closed]
-        said = f"{len(cells[0])} {kind}s count" + f"; not yet {', '.join(opened[:3])}" * bool(opened)
+        said = f"{(cells[0].sum(axis=1) > 0).sum()} {kind}s count" + f"; not yet {', '.join(opened[:3])}" * bool(opened)
         cut = Strata([], np.ones(len(cells[0]), np.bool_), [], kind, said)
         level = self.level * (self.share.ratio or 1e-300)
         table = compared_within(names, cells, cut, self.problem, self.sigma, level=level, rate=rate)
@@ -254,7 +276,7 @@ class StrataRun(Run):
         if self.refuted:
             flags = [name for name in table.columns if table[name].dtype == bool]
             table[flags] = False
-            table.attrs["open"] = dict.fromkeys(names, self.refuted) | {names[self.control]: ""}
+            table.attrs["open"] = dict.fromkeys(set(names) - {names[self.control]}, self.refuted)
         table.attrs |= {"minimize": state.setup.own is not None, "doubts": []}
         return table
 
@@ -341,7 +363,7 @@ class StrataRun(Run):
         run, strata, active = copy.copy(self), copy.copy(self.strata), self.strata.state.active
         run.strata, run.seen, run.plays = strata, self.seen.at(slice(None)), True
         run.sides, run.since, run.evidence = self.sides.copy(), self.since.copy(), self.evidence.copy()
-        strata.sums, strata._full = {name: strata.sums[name] for name in strata.closed}, set(strata.closed)
+        strata.sums, strata._full, strata.played = dict(strata.sums), {*strata.sums}, True
         wishes, names = strata.state.setup.wishes, strata.state.names
         kept = {names.index(name): many for name, many in controls_of(wishes).items()}
         while run.open.any() and len(strata.sums) < MOST and (left := run.most - run.seen.spent) > 0:
@@ -423,8 +445,8 @@ def compared_within(names: Sequence[str], cells: Any, cut: Strata, problem: Any,
         lift = np.where((ours >= 0) & (base > 0), ours / base - 1, np.nan)
 
     def claimed(evidence: Any) -> tuple[Any, Any, Any]:
-        """The largest evidence at the end of a day; and the arms that are better, and worse."""
-        seen = evidence[cut.ends or [-1]]
+        """The largest evidence at the end of a day, of averages that of now; and which arms are better, and worse."""
+        seen = evidence[cut.ends or [-1]] if evidence is one.evidence else evidence[-1:]
         now, top = seen[-1] if rate == "fdr" else seen.max(axis=0), seen.max(axis=0)
         return top, discoveries(now[:, 0], delta, rate), discoveries(top[:, 1], delta)
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bandit_envs.kernels import PULLS_LIMIT, inlined, part
+from bandit_envs.kernels import PULLS_LIMIT, inlined
 
 from ..core.agent import Bools, Floats, Ints, Observation, seen_means
 from ..core.algorithm import Algorithm
@@ -74,19 +74,14 @@ def pull_round(ep, own, times):
     pull_undecided(ep, own, times)
 
 
-@part
-def _answer_of(S, A, m, k, work, answer):
-    for i in range(len(S)):
-        answer[i] = S[i]
-    keep_largest(m, answer, k - size_of(A), work)
-    for i in range(len(S)):
-        answer[i] |= A[i]
-
-
 @inlined
 def finish(own, k):
     """The answer: A, and the best k - |A| arms of S by own.m. Returns True: the algorithm stops."""
-    _answer_of(own.S, own.A, own.m, k, own.work, own.answer)
+    for i in range(len(own.S)):
+        own.answer[i] = own.S[i]
+    keep_largest(own.m, own.answer, k - size_of(own.A), own.work)
+    for i in range(len(own.S)):
+        own.answer[i] |= own.A[i]
     return True
 
 

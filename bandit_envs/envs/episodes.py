@@ -38,14 +38,10 @@ def _seen(rows: NDArray[np.int64], pulls: Annotated[NDArray[np.int64], 2], mean:
     K, D = np.uint64(pulls.shape[1]), np.uint64(mean.shape[1] // pulls.shape[1])
     for i in range(len(rows)):
         e = np.uint64(rows[i])
-        if D == 1:
-            for k in range(K):
-                m = mean[e, k]
-                out[np.uint64(i), k] = m if pulls[e, k] != 0 else np.nan
-        else:
-            for k in range(K):
-                for d in range(D):
-                    out[np.uint64(i), k * D + d] = mean[e, k * D + d] if pulls[e, k] != 0 else np.nan
+        for k in range(K):
+            for d in range(D):
+                m = mean[e, k * D + d]
+                out[np.uint64(i), k * D + d] = m if pulls[e, k] != 0 else np.nan
 
 
 def _shown(action: Any) -> str:
@@ -300,11 +296,9 @@ class Episodes:
 
     def choose_advance(self) -> None:
         """Let steps do what observations, rewards and histories need, and no more."""
-        self._advance: Callable[..., int] = self._advance_and_more
-        if self.waiting is not None:
-            self._advance = self._ask
-        elif self._history is None and self._gain is None:
-            self._advance = self.simulator.advance
+        plain = self._history is None and self._gain is None
+        alone: Callable[..., int] = self.simulator.advance if plain else self._advance_and_more
+        self._advance = alone if self.waiting is None else self._ask
 
     def _ask(self, arms: NDArray[np.int64], times: NDArray[np.int64], answers_checked: bool = True) -> int:
         """`Waiting.advance`; the gain of a pull is paid when its result is shown, at what was shown just before."""

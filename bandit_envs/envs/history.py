@@ -56,18 +56,6 @@ def _record(sim: Simulation, chosen, log: Log):
             note(sim, log, e, chosen[e], sim.spent[e])
 
 
-@kernel
-def _clear(rows, log: Log):
-    """Take out all entries of the episodes `rows`."""
-    for row in range(len(rows)):
-        e = rows[row]
-        for i in range(log.made[0, e]):
-            log.arms[e, i], log.times[e, i] = NOTHING, 0
-            for d in range(log.samples.shape[2]):
-                log.samples[e, i, d] = 0.0
-        log.made[0, e], log.made[1, e], log.length[e, 0] = 0, 0, 0
-
-
 def check_size(task: Task, count: int) -> None:
     """Refuse histories that are too long, and tables that are too large for so many episodes."""
     if task.observation == "history":
@@ -101,7 +89,8 @@ class History:
 
     def clear(self, rows: Ints) -> None:
         """Begin new histories of the episodes `rows` (n,)."""
-        _clear(rows, self.log)
+        self.arms[rows], self.length[rows] = NOTHING, 0
+        self.times[rows], self._samples[rows], self._made[:, rows] = 0, 0.0, 0
 
     def record(self, simulator: Simulator, chosen: Ints) -> None:
         """Write down the last step of a simulator, in which the episodes that pulled have pulled the arms `chosen`."""

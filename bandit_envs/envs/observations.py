@@ -83,13 +83,6 @@ def with_pending(
 
 
 @inlined
-def _by_pulls(n, v, unit, sigma):
-    """The features that only a pull changes, pulls and width, and 1 / standard error; unit: 1 / ln(1 + scale)."""
-    precision = math.sqrt(n * (n + 1.0)) / math.sqrt(max(v * n + sigma * sigma, TINY))
-    return min(math.log1p(n) * unit, 1.0), 1.0 / math.sqrt(1.0 + n), precision
-
-
-@inlined
 def _by_margin(n, m, precision, sigma, theta, tolerance):
     """The features that a new margin m of the empirical mean changes: margin, score, error and doubt."""
     m = max(min(m, HUGE), -HUGE)
@@ -120,7 +113,7 @@ class Scales(NamedTuple):
 def _features(pulls, margin, variance, remaining, scales: Scales, known, out):
     """Fill out (E, K, F) with the features of `FEATURES`, all in [-1, 1], of arms that are no longer as in `known`.
 
-    `known` (E, K, 3), -1 at first: the pulls and margins at which they were computed, and what follows from the pulls.
+    `known` (E, K, 3), -1 at first: the pulls and margins at which they were computed, and 1 / standard error.
     """
     E, K = pulls.shape
     (sigma, scale, theta, tolerance), D = scales, variance.shape[1] // K
@@ -141,7 +134,8 @@ def _features(pulls, margin, variance, remaining, scales: Scales, known, out):
                 known[e, k, 0], known[e, k, 1], v = n, math.nan, 0.0
                 for d in range(D):
                     v += variance[e, k * D + d] / D
-                f[0], f[2], known[e, k, 2] = _by_pulls(n, v, unit, sigma)
+                f[0], f[2] = min(math.log1p(n) * unit, 1.0), 1.0 / math.sqrt(1.0 + n)
+                known[e, k, 2] = math.sqrt(n * (n + 1.0)) / math.sqrt(max(v * n + sigma * sigma, TINY))
             if known[e, k, 1] != m:
                 known[e, k, 1] = m
                 f[3], f[4], f[5], f[6] = _by_margin(n, m, known[e, k, 2], sigma, theta, tolerance)

@@ -447,17 +447,9 @@ def _refuse(wrong: NDArray[np.bool_], values: Floats, text: str) -> None:
 def check_table(arms: Arms, table: Floats) -> None:
     """Refuse a table (..., K, P) that the kernels cannot read by the code of these arms, and samples off support."""
     K, D, V, P, of = arms.K, arms.D, len(arms.data), table.shape[-1], f"{arms.distribution} arms"
-    columns = {
-        BERNOULLI: D,
-        GAUSSIAN: 2 * D,
-        UNIFORM: 2 * D,
-        CATEGORICAL: V,
-        RESAMPLED: 2,
-        TABULATED: max(P // D, 2) * D,
-        SHARED: ((arms.items or 0) + 1) * D,
-    }
-    code = arms.code if isinstance(arms.code, int) and not isinstance(arms.code, bool) else None
-    if code not in columns:
+    columns = D, 2 * D, 2 * D, V, 2, max(P // D, 2) * D, ((arms.items or 0) + 1) * D  # by the codes
+    code = arms.code if isinstance(arms.code, int) and not isinstance(arms.code, bool) else -1
+    if not 0 <= code < len(columns):
         known = f"in 0 .. {len(columns) - 1}"
         raise ValueError(f"the code of {arms.distribution!r} arms must be {known}, got {arms.code!r:.200}")
     if table.shape[-2:] != (K, columns[code]):

@@ -39,14 +39,15 @@ class PublicFile:
     commit: str  # 40 hexadecimal digits
     path: str  # of the file in the repository
     sha256: str | None = None  # of its bytes, 64 hexadecimal digits; None where only the commit vouches for the file
-    alias: str = ""  # the file's name here, if it is not the last part of `path`
+    alias: str = ""  # the file's name here, or "folder/", if it is not the last part of `path`
     split: str = ""  # of prompts: "train", or "test" if their task is held out
     table: str = ""  # of records: a file with the same numbers as a table, read in their place where a folder has it
 
     @property
     def name(self) -> str:
         """The file's name in folders and in the cache."""
-        return self.alias or self.path.rpartition("/")[2]
+        last = self.path.rpartition("/")[2]
+        return self.alias + last if self.alias.endswith("/") else self.alias or last
 
     @property
     def url(self) -> str:

@@ -304,10 +304,9 @@ def _look_around(model, scratch, R):
 
 
 @part
-def _exceeds(model, scratch, i, R, pulled, q):
-    """E (m'_i - c)^+ after R pulls, and one before if it is `pulled`; fill q (2 POINTS,) with P(m'_i > x)."""
+def _exceeds(model, scratch, i, pulls, q):
+    """E (m'_i - c)^+ after so many pulls; fill q (2 POINTS,) with P(m'_i > x)."""
     x, normal, m, n = scratch.points[0], model.normal, scratch.m[i], scratch.n[i]
-    pulls = R + 1.0 if pulled else R
     s = math.sqrt(scratch.v[i] * pulls / (pulls + n))
     inverse = 1.0 / max(s, 1e-300)
     for g in range(2 * POINTS):
@@ -356,7 +355,7 @@ def _top(model, scratch, R, arm):
             continue
         if scratch.span[1, i] <= c - below:
             continue
-        total += _exceeds(model, scratch, i, R, i == arm, q)
+        total += _exceeds(model, scratch, i, R + 1.0 if i == arm else R, q)
         for g in range(points):
             many[g] += q[g]
         _one_more(layers, q, rest)
@@ -392,7 +391,7 @@ def _top_gains(model, scratch, R, out):
         if scratch.span[0, i] >= c + above or scratch.span[1, i] <= c - below:
             continue
         chance = scratch.chances[i]
-        out[i] = -_exceeds(model, scratch, i, R, False, chance)
+        out[i] = -_exceeds(model, scratch, i, R, chance)
         for j in range(rest):
             for g in range(points):
                 scratch.prefix[i, j, g] = layers[j, g]
@@ -402,7 +401,7 @@ def _top_gains(model, scratch, R, out):
         if scratch.span[0, i] >= c + above or scratch.span[1, i] <= c - below:
             continue
         chance = scratch.chances[i]
-        out[i] += _exceeds(model, scratch, i, R + 1.0, False, q)
+        out[i] += _exceeds(model, scratch, i, R + 1.0, q)
         fewer[:] = 0.0
         for j in range(rest):
             for g in range(points):
@@ -583,16 +582,13 @@ def _read(model, scratch, pulls, total):
 def _expected(model, scratch, R, arm):
     """phi(R) of the state that was read, which comes first; of an arm that is not -1, E phi(R) over its next sample."""
     kind, K = model.potential.kind, len(scratch.n)
-    if kind == LOCAL:
-        D, found = model.potential.A.shape[1], 0.0 if arm < 0 else _arm_after(model, scratch, arm, R)
+    if kind in (LOCAL, CONTROL):
+        D, found = model.potential.A.shape[1], _arm_after(model, scratch, arm, R) if kind == LOCAL and arm >= 0 else 0.0
         for i in range(K):
-            if i != arm:
+            if kind == CONTROL:
+                found += _beside(model, scratch, i, R, arm)
+            elif i != arm:
                 found += _arm_value(model, scratch.m, scratch.v, i * D, scratch.n[i], R)
-        return found / K
-    if kind == CONTROL:
-        found = 0.0
-        for i in range(K):
-            found += _beside(model, scratch, i, R, arm)
         return found / K
     if kind == TOP_K:
         if R <= 0.0:

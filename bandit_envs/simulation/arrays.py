@@ -80,6 +80,7 @@ class Simulation(NamedTuple):
     rules: Rules
     parameters: Floats  # (K * columns,), or (E * K * columns,) where each episode has its own
     data: Floats
+    price: Floats  # (K,) of a pull, 1 where arms have no prices
     key: Annotated[Words, 2]  # (2, E)
     episode: Words  # (E,)
     public: Ints  # (E,)
@@ -93,7 +94,6 @@ class Simulation(NamedTuple):
     spent: Ints  # (E,)
     remaining: Ints
     money: Floats  # (E,) what the pulls have cost
-    price: Floats  # (K,) of a pull, 1 where arms have no prices
     ended: Ints
     status: NDArray[np.uint8]  # (E,)
     did: NDArray[np.uint8]

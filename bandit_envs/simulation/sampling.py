@@ -141,18 +141,13 @@ def _tabulated(sim, u, at, d):
 
 @inlined
 def _categorical(sim, u, at, d):
-    v = 0
-    if sim.rules.columns <= 8:
-        while u >= sim.parameters[at + v]:
-            v += 1
-    else:
-        high = sim.rules.columns - 1
-        while v < high:  # the first v with u < cumulative[v]
-            middle = (v + high) // 2
-            if u < sim.parameters[at + middle]:
-                high = middle
-            else:
-                v = middle + 1
+    v, high = 0, sim.rules.columns - 1
+    while v < high:  # the first v with u < cumulative[v]
+        middle = (v + high) // 2
+        if u < sim.parameters[at + middle]:
+            high = middle
+        else:
+            v = middle + 1
     return sim.data[v]
 
 
@@ -372,10 +367,7 @@ def _bulk(sim, e, a, o, n, times):
     k0, k1, episode = sim.key[0, e], sim.key[1, e], sim.episode[e]
     s, m2, first = scratch[0], scratch[1], scratch[2]
     block = scratch[3:]  # where moments are kept: those of the samples so far, but for their number
-    for d in range(D):
-        s[d] = m2[d] = 0.0
-        for row in range(4):
-            block[row, d] = 0.0
+    scratch[:, :] = 0.0
     one_by_one = DISTRIBUTION in (UNIFORM, TABULATED)
     if DISTRIBUTION == RESAMPLED:
         one_by_one = times < parameters[at + 1]
@@ -414,8 +406,6 @@ def _bulk(sim, e, a, o, n, times):
             values = sim.rules.columns if categorical else np.int64(parameters[at + 1])
             left, mass, below = times, 1.0, 0.0
             made = 0.0  # samples so far; `first` is the mean of them, from the first value on
-            for d in range(D):
-                first[d] = 0.0
             origin = 0 if categorical else np.int64(parameters[at])
             for v in range(values):
                 if categorical:

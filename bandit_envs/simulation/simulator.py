@@ -25,7 +25,7 @@ from ..kernels.rng import philox
 from ..kernels.routines import call_routine
 from ..kernels.structs import kernel
 from .arrays import BLOCK, ENDED, LIVE, SPENT, Rules, Simulation, Work
-from .playing import block_of_pulls, open_block, pay, payable
+from .playing import allowed, block_of_pulls, open_block, pay
 from .sampling import blocks_of_pulls, bulk_pulls, single_pulls
 
 Floats = NDArray[np.float64]
@@ -89,9 +89,8 @@ def _stop_and_note(sim, arms, times, start, until, finished):
         if status[e] == ENDED:
             continue
         a, count = arms[e], times[e]
-        if rules.priced and a != K and status[e] == LIVE:
-            count = payable(sim, e, a, count)
-            sim.remaining[e] *= count != 0  # what cannot be paid ends the budget
+        if a != K and status[e] == LIVE:
+            count = allowed(sim, e, a, count)
         if a == K or status[e] == SPENT or count == 0 and not rules.full:
             finished = stop(sim, e, finished)
             continue
@@ -102,10 +101,6 @@ def _stop_and_note(sim, arms, times, start, until, finished):
             continue
         o, spent = e * np.uint64(K) + np.uint64(a), sim.spent[e]
         m = sim.pulls[o]
-        if rules.budget >= 0 and not rules.priced and rules.budget - spent < count:
-            count = rules.budget - spent
-        if rules.limit >= 0 and rules.limit - spent < count:
-            count = rules.limit - spent
         sim.did[e], sim.reward[e] = PULLED, 0.0 - rules.cost * count
         sim.spent[e], sim.pulls[o] = spent + count, m + count
         if rules.priced:
@@ -265,7 +260,15 @@ class Simulator:
         check_table(arms, arms.parameters)
         # The arms' own arrays are read-only, for which the kernel would be compiled a second time: copies are not.
         table = arms.parameters.copy() if rows is None else rows
-        (low, high), total = ends_of(arms), np.zeros(E * K * D)
+        (low, high), numbers = ends_of(arms), E * K * D
+        sizes: dict[str, Any] = {"pulls": E * K, "key": (2, E), "sample": E * D, "bulk": 1, "arms": 0, "samples": 0}
+        sizes |= dict.fromkeys(("excess", "total", "mean", "variance"), numbers)
+        sizes |= {"moments": 2 * numbers * keeps_moments, "scores": numbers * (arms.items or 0)}
+        record: Any = Simulation.numba_type  # type: ignore[attr-defined]  # by `by_address`
+        kinds = zip(record.fields, record.kinds, strict=True)
+        arrays = {name: np.zeros(sizes.get(name, E), one.dtype) for name, one in kinds if hasattr(one, "dtype")}
+        arrays["excess"] = arrays["total"] if low == 0.0 else arrays["excess"]
+        arrays |= {"parameters": table.reshape(-1), "data": arms.data.copy().reshape(-1), "price": price}
         self._kind = kind = arms.code, D, keeps_moments  # of the routines, each compiled when it is first asked for
         expect("step", _advance)
         self.arrays = sim = Simulation(
@@ -289,34 +292,10 @@ class Simulator:
                 low=low,
                 high=high,
             ),
-            parameters=table.reshape(-1),
-            data=arms.data.copy().reshape(-1),
-            key=np.zeros((2, E), np.uint64),
-            episode=np.zeros(E, np.uint64),
-            public=np.zeros(E, np.int64),
-            pulls=np.zeros(E * K, np.int64),
-            excess=total if low == 0.0 else np.zeros(E * K * D),
-            total=total,
-            mean=np.zeros(E * K * D),
-            variance=np.zeros(E * K * D),
-            moments=np.zeros(2 * E * K * D if keeps_moments else 0),
-            scores=np.zeros(E * K * D * (arms.items or 0)),
-            spent=np.zeros(E, np.int64),
-            remaining=np.full(E, self.budget, np.int64),
-            money=np.zeros(E),
-            price=price,
-            ended=np.zeros(E, np.int64),
-            status=np.full(E, ENDED, np.uint8),
-            did=np.zeros(E, np.uint8),
-            terminated=np.zeros(E, np.uint8),
-            truncated=np.zeros(E, np.uint8),
-            reward=np.zeros(E),
-            sample=np.zeros(E * D),
-            bulk=np.full(1, bulk_pulls(*kind) if arms.items else 0, np.int64),
             work=Work.empty(D),
-            arms=np.empty(0, np.int64),
-            samples=np.empty(0),
+            **arrays,
         )
+        sim.remaining[:], sim.status[:], sim.bulk[:] = self.budget, ENDED, bulk_pulls(*kind) if arms.items else 0
         self.pulls = sim.pulls.reshape(E, K)
         self.total, self.mean, self.variance = (table.reshape(shape) for table in (sim.total, sim.mean, sim.variance))
         self.moments = sim.moments.reshape(*shape, 2) if keeps_moments else None
@@ -333,12 +312,8 @@ class Simulator:
 
     def state(self) -> list[NDArray[Any]]:
         """The arrays that hold all attributes; no copies."""
-        sim = self.arrays
-        return [
-            *(sim.key, sim.episode, sim.public, sim.pulls, sim.excess, sim.total, sim.mean, sim.variance, sim.moments),
-            *(sim.scores, sim.spent, sim.remaining, sim.money),
-            *(sim.ended, sim.status, sim.did, sim.terminated, sim.truncated, sim.reward, sim.sample),
-        ]
+        first, last = (Simulation._fields.index(name) for name in ("key", "sample"))
+        return list[Any](self.arrays[first : last + 1])
 
     def bind(self, arms: Ints, times: Ints) -> Callable[[], int]:
         """`advance` on these two arrays, which the caller fills before each call with actions that it has checked."""

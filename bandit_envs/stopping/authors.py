@@ -12,8 +12,8 @@ import math
 from ..kernels.compiled import inlined, part, view
 from .boundaries import BOUNDARY, COMMON, NONE, distribution_of, enough, weighed
 from .contrasts import pair_evidence
-from .distributions import Arm, Move, pair_cost
-from .nearest import report
+from .distributions import Arm, Move
+from .nearest import report_move
 
 
 @view
@@ -57,10 +57,6 @@ def report_pair(numbers, pulls, mean, variance, i, j, a, b, value, alternatives,
         alternatives: how many there are for given true means; ln of it is the price of looking at all of them.
     """
     K, distribution = len(pulls), distribution_of(numbers)
-    lower, raised = arm_of(numbers, pulls, mean, variance, i), arm_of(numbers, pulls, mean, variance, j)
-    _, y = pair_cost(distribution, lower, raised, Move(a, b, -math.inf))
+    lower, raised = (i, arm_of(numbers, pulls, mean, variance, i)), (j, arm_of(numbers, pulls, mean, variance, j))
     out[0] = value if numbers[BOUNDARY] == NONE else enough(numbers, value, 2.0) - math.log(alternatives)
-    out[1] = 2.0
-    second = 1 if pulls[i] <= pulls[j] else 0
-    report(out, K, 1 - second, distribution, i, lower, min(mean[i], a * y + b))
-    report(out, K, second, distribution, j, raised, y)
+    report_move(out, K, distribution, lower, raised, Move(a, b, -math.inf), pulls[i] <= pulls[j])

@@ -64,15 +64,10 @@ class Given(NamedTuple):
 @part
 def arm_penalty(numbers, N, m, v):
     """The penalty of an arm of N > 0 pulls, mean m and variance v (divisor N)."""
-    distribution = distribution_of(numbers)
-    if (
-        numbers[BOUNDARY] == NONE
-        or distribution == BOUNDED
-        or numbers[BOUNDARY] == MIXTURE
-        and distribution == GAUSSIAN
-    ):
+    distribution, boundary = distribution_of(numbers), numbers[BOUNDARY]
+    if boundary == NONE or distribution == BOUNDED or boundary == MIXTURE and distribution == GAUSSIAN:
         return 0.0
-    if numbers[BOUNDARY] == KAUFMANN:
+    if boundary == KAUFMANN:
         return 3.0 * math.log1p(math.log(N)) if distribution == BERNOULLI else 2.0 * math.log(4.0 + math.log(N))
     if distribution == BERNOULLI:
         hits, misses = N * m, N * (1.0 - m)

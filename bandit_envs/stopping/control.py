@@ -18,7 +18,7 @@ from .betting import bet_pair, scaled
 from .boundaries import BOUNDARY, COMMON, D_AT, MIXTURE, NEEDED, NONE, VARIANCE, distribution_of, weighed
 from .distributions import BERNOULLI, BOUNDED, GAUSSIAN, Arm, Move, pair_cost
 from .lifts import lift_value
-from .nearest import after, arm_of, decided, level, report
+from .nearest import after, arm_of, decided, level, report_move
 from .values import pair_value
 
 TOLERANCE_AT, HOPED_AT, SPACES_AT = COMMON + 1, COMMON + 2, COMMON + 3
@@ -136,8 +136,5 @@ def control_nearest(given):
     i, j, move = found, control, Move(a, b - numbers[TOLERANCE_AT], -math.inf)
     if inside[found] == 0:
         i, j, move = control, found, Move(1.0 / a, -(b + numbers[TOLERANCE_AT]) / a, -math.inf)
-    lower, raised = arm_in(given, i, which), arm_in(given, j, which)
-    _, y = pair_cost(distribution_of(numbers), lower, raised, move)
-    out[1], second = 2.0, 1 if pulls[i] <= pulls[j] else 0
-    report(out, K, 1 - second, distribution_of(numbers), i, lower, min(lower.mean, move.a * y + move.b))
-    report(out, K, second, distribution_of(numbers), j, raised, y)
+    lower, raised = (i, arm_in(given, i, which)), (j, arm_in(given, j, which))
+    report_move(out, K, distribution_of(numbers), lower, raised, move, pulls[i] <= pulls[j])

@@ -198,58 +198,46 @@ def level(search, i, low, high, most, stack):
 def each_exactly(given):
     """The evidence for TopK with the criterion "each"; numbers: those of `top_k_nearest`, which fills in the answer."""
     top_k_nearest(given)
-    numbers, pulls, mean, _, scratch, inside, out = given
-    K, distribution, k, epsilon = len(pulls), distribution_of(numbers), np.int64(numbers[COMMON]), numbers[COMMON + 1]
-    work = scratch[5 * K :]
-    chosen, stack = work[K : 2 * K], work[2 * K : 2 * K + LEVELS_SCRATCH]
-    search = Search(distribution, EACH, k, 1.0, epsilon, mean, scratch, work[:K], chosen)
-    best, arm, where = math.inf, 0, 0.0
-    for i in range(K):
-        if not inside[i]:
-            continue
-        others_at(search, i, -math.inf)  # cost 0: the k largest means
-        low = math.inf
-        for a in range(K):
-            low = min(low, mean[a] - epsilon) if chosen[a] > 0.0 else low
-        high = mean[i]
-        if distribution == BERNOULLI:
-            low, high = max(low, 0.0), min(high, 1.0 - epsilon)
-            if high < 0.0:
-                continue
-        value, x = level(search, i, min(low, high), high, best, stack)
-        if value < best:
-            best, arm, where = value, i, x
-    out[0] = best
-    if best < math.inf:
-        others_at(search, arm, where + epsilon)
-        _report(search, arm, where, out)
+    k, epsilon = np.int64(given.numbers[COMMON]), given.numbers[COMMON + 1]
+    _exactly(given, EACH, k, 1.0, epsilon, -math.inf, math.inf)
 
 
 @part
 def all_good_exactly(given):
     """The evidence for AllGood: `all_good_nearest` of the arms in the answer, and the search of those left out."""
     all_good_nearest(given, True)
-    numbers, pulls, mean, _, scratch, inside, out = given
-    K, distribution = len(pulls), distribution_of(numbers)
-    work = scratch[5 * K :]
-    c, d, bottom = numbers[COMMON + 3], numbers[COMMON + 4], numbers[COMMON + 5]
-    stack = work[2 * K : 2 * K + LEVELS_SCRATCH]
-    search = Search(distribution, LEFT_OUT, 0, c, d, mean, scratch, work[:K], work[K : 2 * K])
-    best, arm, where = out[0], -1, 0.0
+    c, d, bottom = given.numbers[COMMON + 3], given.numbers[COMMON + 4], given.numbers[COMMON + 5]
+    _exactly(given, LEFT_OUT, 0, c, d, bottom, given.out[0])
+
+
+@part
+def _exactly(given, mode, k, c, d, bottom, most):
+    """Report what costs least of all arms that may be wrong, and less than `most`; else the cost alone, `most`."""
+    numbers, mean, scratch, inside, out = given.numbers, given.mean, given.scratch, given.inside, given.out
+    K, distribution, work = len(mean), distribution_of(numbers), scratch[5 * len(mean) :]
+    chosen, stack = work[K : 2 * K], work[2 * K : 2 * K + LEVELS_SCRATCH]
+    search = Search(distribution, mode, k, c, d, mean, scratch, work[:K], chosen)
+    best, arm, where = most, -1, 0.0
     for i in range(K):
-        if inside[i]:
+        if (inside[i] != 0) != (mode == EACH):
             continue
-        low, high = max(mean[i], bottom), -math.inf
+        others_at(search, i, -math.inf)  # of EACH it costs 0, for the k largest means
+        low, high = (math.inf, mean[i]) if mode == EACH else (max(mean[i], bottom), -math.inf)
         for a in range(K):
-            high = max(high, (mean[a] - d) / c) if a != i else high
+            if mode == EACH:
+                low = min(low, mean[a] - d) if chosen[a] > 0.0 else low
+            elif a != i:
+                high = max(high, (mean[a] - d) / c)
         if distribution == BERNOULLI:
-            low, high = max(low, 0.0), min(high, 1.0)
-        high = max(low, high)
+            low, high = max(low, 0.0), min(high, 1.0 - d if mode == EACH else 1.0)
+            if mode == EACH and high < 0.0:
+                continue
+        low, high = (min(low, high), high) if mode == EACH else (low, max(low, high))
         value, x = level(search, i, low, high, best, stack)
         if value < best:
             best, arm, where = value, i, x
+    out[0] = best
     if arm >= 0:
-        out[0] = best
         others_at(search, arm, c * where + d)
         _report(search, arm, where, out)
 

@@ -66,11 +66,17 @@ def report_alone(out, distribution, mean, scratch, i, mu):
 @inlined
 def report_pair(out, distribution, mean, scratch, i, j, move):
     """Report the pair of arm i, which is lowered, and arm j, which is raised, by a `Move`."""
-    K, lower, raised = len(mean), arm_at(mean, scratch, i), arm_at(mean, scratch, j)
-    _, y = pair_cost(distribution, lower, raised, move)
+    report_move(out, len(mean), distribution, (i, arm_at(mean, scratch, i)), (j, arm_at(mean, scratch, j)), move, True)
+
+
+@inlined
+def report_move(out, K, distribution, lowered, raised, move, in_order):
+    """Report a `Move` of two arms, (number, `Arm`) each: the one that is lowered comes first if `in_order`."""
+    (i, lower), (j, other), first = lowered, raised, 0 if in_order else 1
+    _, y = pair_cost(distribution, lower, other, move)
     out[1] = 2.0
-    report(out, K, 0, distribution, i, lower, min(lower.mean, move.a * y + move.b))
-    report(out, K, 1, distribution, j, raised, y)
+    report(out, K, first, distribution, i, lower, min(lower.mean, move.a * y + move.b))
+    report(out, K, 1 - first, distribution, j, other, y)
 
 
 @inlined
@@ -429,10 +435,7 @@ def by_all(numbers, pulls, mean, variance, scratch, i, best, enough_already):
 @part
 def all_good_inside(pulls, mean, a, b, inside):
     """Fill inside (K,) with the plug-in answer: means of at least min(a best + b, best)."""
-    best = -math.inf
-    for i in range(len(pulls)):
-        if pulls[i] > 0:
-            best = max(best, mean[i])
+    best = mean[best_of(pulls, mean)]
     boundary = min(a * best + b, best)
     for i in range(len(pulls)):
         inside[i] = pulls[i] > 0 and mean[i] >= boundary

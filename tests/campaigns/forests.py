@@ -15,6 +15,7 @@ from agents.core.trees import (
     ESTIMATE,
     LOWER,
     NEG_LOWER_IN,
+    SPREAD,
     UPPER,
     UPPER_OUT,
     Tree,
@@ -24,7 +25,6 @@ from agents.core.trees import (
     is_inside,
     lower,
     put,
-    put_spread,
     refresh,
     root,
     settle,
@@ -53,7 +53,7 @@ def _extremes(tree: Any) -> Any:
 
 @jit
 def _spread(tree: Any, i: Any, spread: Any) -> Any:
-    put_spread(tree, i, spread)
+    tree.nodes[np.uint64(8 * i) + SPREAD] = spread
 
 
 @jit

@@ -200,6 +200,12 @@ def test_a_day_counts_once_it_is_over_everywhere(monkeypatch: pytest.MonkeyPatch
     assert agents.ab_test(named, "A", closed=False)["pulls"].sum() < agents.ab_test(named, "A")["pulls"].sum()
 
 
+def test_a_table_in_which_nothing_counts_is_open() -> None:
+    for how in ({}, {"shares": {"A": 1, "B": 1}, "lift": 0.1}, {"closed": False}):
+        found = agents.ab_test(days((1, "A", 0, 0), (1, "B", 0, 0)), "A", **how)
+        assert (found["verdict"].tolist(), found["pulls"].sum()) == (["control", ""], 0)
+
+
 def test_the_clock_is_that_of_the_last_place_on_earth() -> None:
     importlib.reload(CLOCK)
     last = dt.datetime.now(dt.UTC) - dt.timedelta(hours=12)
@@ -242,13 +248,16 @@ def test_another_column_is_looked_at_within_days() -> None:
     ("given", "says"),
     [
         ({"strata": "land"}, "has no column 'land' for strata, only \\['day'\\]"),
-        ({"lift": 0.1}, "a margin or lift of rates needs shares= within strata; or say strata=False"),
-        ({"margin": -0.01}, "a margin or lift of rates needs shares= within strata"),
+        (
+            {"lift": 0.1},
+            "a margin or lift of rates needs the planned shares= .--shares. within strata; or say strata=False",
+        ),
+        ({"margin": -0.01}, "a margin or lift of rates needs the planned shares= .--shares. within strata"),
         ({"expected": [0.04, 0.03]}, "expected must be the control's mean and one beyond"),
         ({"shares": {"A": 0.5}}, "shares must be of all arms, got .* without 'B'"),
         ({"shares": {"A": 0.5, "B": 0, "C": 1}}, "shares must be"),
         ({"delta": 2}, "delta must be"),
-        ({"shares": [0.5, 0.5]}, "shares are by the names of arms, as A=0.5, got"),
+        ({"shares": [0.5, 0.5]}, "shares are by the names of arms, as A=0.5, or one of the columns"),
         ({"control": "Z"}, "control must be one of A, B, C"),
     ],
 )
