@@ -87,6 +87,7 @@ class Blocks:
     def named(self, item: Any) -> str:
         """The name of a stratum, checked; the same of a day in all forms and times."""
         text = checked_name(item, "a stratum").removesuffix(".0")
+        text = f"plate {text}" if self.plate and f"plate {text}" in self.sums else text
         return str(day_of(text)) if self.kind == "day" else text
 
     def shown(self, event: Event) -> str | None:
@@ -131,6 +132,9 @@ class Blocks:
         """Refuse a result, or question, of a stratum that is closed, or would close a plate that is being filled."""
         if event.kind == ASKED and self.plate:
             return
+        if self.plate and not event.about and not event.stratum:
+            name = self.state.called(event.arm or 0)
+            raise ValueError(f"on which plate is {name}? No question about it waits there: hand one over, or say item=")
         name = self.of(event) if event.at or event.about or event.stratum else f"{datetime.now(UTC):%Y-%m-%d}"
         if self.over.get(name):
             later = f"{next(reversed(self.sums))!r} has begun" if name not in self._full else "it is full"
