@@ -861,6 +861,8 @@ def _refuse_changes(state: State) -> None:
     """Refuse to change the arms of a table, whose certificate is of all of them, and of a session that is over."""
     if state.setup.task.items:
         raise ValueError("arms of a table, or of blocks, cannot come or go: begin another session with them")
+    if state.setup.wishes.get("common"):
+        raise ValueError("with sigma='common', which all arms show together, arms cannot come or go")
     if state.run.over:
         raise ValueError(
             "the session is over, and its answer stays: arms cannot come or go any more. Begin another session with "

@@ -313,3 +313,16 @@ def test_of_a_common_spread_a_guess_says_the_noise() -> None:
         pytest.raises(ValueError, match="no mean is known yet"),
     ):
         session.plot()
+
+
+def test_arms_come_and_go_but_for_a_common_spread_which_all_show() -> None:
+    with agents.Session("evidence", LAB, store=":memory:") as session:
+        for change in (lambda: session.add_arm("new"), lambda: session.withdraw_arm("C1")):
+            with pytest.raises(ValueError, match="with sigma='common', which all arms show together"):
+                change()
+        assert session.version == 0
+    with days([*COUNTS, ("A", "wed", 1, 0)], arms=["A", "B", "C"]) as session:
+        session.add_arm("D")
+        session.withdraw_arm("C")
+        assert session.claims()["claim"].tolist() == ["open", "in", "open", "open"]
+        assert session.comparison()["name"].tolist() == ["A", "B", "D"]
