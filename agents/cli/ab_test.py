@@ -40,6 +40,8 @@ class ABTest(TableOptions, Command, of="ab_test", also="measurements", named={"g
         shares = self.shares[0] if column else prices_in(self.shares)
         given = self.handed("ab_test", "measurements") | {"shares": shares}
         given["guardrails"] = dict(word.rpartition("=")[::2] for word in self.guardrail) or None
+        if self.pooled and self.strata:
+            raise ValueError(f"--pooled compares all rows together: leave out --strata, got {[*self.strata]}")
         given["strata"] = False if self.pooled else self.strata
         given["sigma"] = self.sigma if self.sigma in (None, "common") else number_in(self.sigma)
         with noted():

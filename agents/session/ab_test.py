@@ -105,7 +105,7 @@ def ab_test(
     if not (metric is None or np.isscalar(metric)):
         raise ValueError(f"metric is the name of a column, got {metric!r:.80}")
     if metric in [*(guardrails or {})] or len(lower) and guardrails is None:
-        raise ValueError(f"lower goes with guardrails, of others than metric={metric!r:.80}, got {guardrails!r:.80}")
+        raise ValueError(f"lower needs guardrails, of other columns than metric={metric!r:.80}, got {guardrails!r:.80}")
     less = -1 if metric in lower else 1
     asked: dict[Any, Any] = {metric: tuple(one and less * number("margin or lift", one) for one in (margin, lift))}
     if guardrails is not None and (metric is None or isinstance(sigma, float | int)):

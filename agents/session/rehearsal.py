@@ -344,9 +344,10 @@ def _believed(study: Study, prior: Any) -> tuple[Prior, str]:
     setup, names = study.setup, study.names
     if isinstance(prior, Mapping) and not prior:
         raise ValueError("a prior is a guess, or results of arms, got {}")
-    if prior is None and setup.wishes.get("common") and not study.seen.spent:
-        raise ValueError("of sigma='common' no forecast is made before the first results: give a prior with its noise")
     guessed = isinstance(prior, Mapping) and not any(isinstance(one, (Sequence, np.ndarray)) for one in prior.values())
+    noisy = guessed and "noise" in prior or not guessed and prior is not None
+    if setup.wishes.get("common") and not study.seen.spent and not noisy:
+        raise ValueError("of sigma='common' no forecast is made before the first results: give a prior with its noise")
     own = Guess.of(setup.own_task, prior if guessed else {})
     guess, words = replace(own, centre=setup.turned(own.centre)), own.words(study.task)
     known, seen = (names, study.seen) if guessed or prior is None else _pilot(prior, setup)

@@ -87,6 +87,7 @@ class Blocks:
     def named(self, item: Any) -> str:
         """The name of a stratum, checked; the same of a day in all forms and times."""
         text = checked_name(item, "a stratum").removesuffix(".0")
+        text = f"plate {text}" if self.plate and f"plate {text}" in self.sums else text
         return str(day_of(text)) if self.kind == "day" else text
 
     def shown(self, event: Event) -> str | None:
@@ -131,6 +132,9 @@ class Blocks:
         """Refuse a result, or question, of a stratum that is closed, or would close a plate that is being filled."""
         if event.kind == ASKED and self.plate:
             return
+        if self.plate and not event.about and not event.stratum:
+            name = self.state.called(event.arm or 0)
+            raise ValueError(f"on which plate is {name}? No question about it waits there: hand one over, or say item=")
         name = self.of(event) if event.at or event.about or event.stratum else f"{datetime.now(UTC):%Y-%m-%d}"
         if self.over.get(name):
             later = f"{next(reversed(self.sums))!r} has begun" if name not in self._full else "it is full"
@@ -235,9 +239,16 @@ class StrataRun(Run):
         if self.found is None or math.isnan(self.found.spread):
             return ""
         n, _, squares = self.strata.arrays(self.strata.state.active.tolist())
+<<<<<<< HEAD
         if self.found.unlike:
             ratio = squares.sum(axis=1) / np.maximum(np.maximum(n - 1.0, 0.0).sum(axis=1), 1.0)
             return UNLIKE.format(self.strata.kind, self.strata.closed[int(np.argmax(ratio))])
+=======
+        free, noise = np.maximum(n - 1.0, 0.0).sum(axis=1), squares.sum(axis=1)
+        if self.found.unlike:
+            name = self.strata.closed[int(np.argmax(noise / np.maximum(free, 1.0)))]
+            return UNLIKE.format(self.strata.kind, name)
+>>>>>>> 6377aa77d1557fca2bd58743199eaa7ab388cfbd
         is_common = self.strata.state.setup.wishes.get("common")
         return "" if is_common else refutation(n, squares, self.task.sigma, self.strata.kind)
 
@@ -358,8 +369,12 @@ class StrataRun(Run):
         run, strata, active = copy.copy(self), copy.copy(self.strata), self.strata.state.active
         run.strata, run.seen, run.plays = strata, self.seen.at(slice(None)), True
         run.sides, run.since, run.evidence = self.sides.copy(), self.since.copy(), self.evidence.copy()
+<<<<<<< HEAD
         strata.sums = {name: strata.sums[name] for name in strata.closed}
         strata._full, strata.played = {*strata.sums}, True
+=======
+        strata.sums, strata._full, strata.played = dict(strata.sums), {*strata.sums}, True
+>>>>>>> 6377aa77d1557fca2bd58743199eaa7ab388cfbd
         wishes, names = strata.state.setup.wishes, strata.state.names
         kept = {names.index(name): many for name, many in controls_of(wishes).items()}
         while run.open.any() and len(strata.sums) < MOST and (left := run.most - run.seen.spent) > 0:

@@ -360,9 +360,9 @@ def test_the_screen_says_what_is_asked(tmp_path: Path, capsys: Any) -> None:
         ({"strata": 5}, "strata are the names of columns, or False, got 5"),
         ({"lower": "n"}, "lower is a list of names"),
         ({"lower": None}, "lower is a list of names"),
-        ({"lower": ["successes"]}, "lower goes with guardrails"),
+        ({"lower": ["successes"]}, "lower needs guardrails"),
         ({"metric": "successes", "guardrails": ["n"]}, "guardrails are by names"),
-        ({"metric": "successes", "guardrails": {"successes": 0.1}}, "of others than metric='successes'"),
+        ({"metric": "successes", "guardrails": {"successes": 0.1}}, "of other columns than metric='successes'"),
         ({"metric": ["successes"]}, "metric is the name of a column"),
     ],
 )
