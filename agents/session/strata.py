@@ -239,16 +239,9 @@ class StrataRun(Run):
         if self.found is None or math.isnan(self.found.spread):
             return ""
         n, _, squares = self.strata.arrays(self.strata.state.active.tolist())
-<<<<<<< HEAD
         if self.found.unlike:
             ratio = squares.sum(axis=1) / np.maximum(np.maximum(n - 1.0, 0.0).sum(axis=1), 1.0)
             return UNLIKE.format(self.strata.kind, self.strata.closed[int(np.argmax(ratio))])
-=======
-        free, noise = np.maximum(n - 1.0, 0.0).sum(axis=1), squares.sum(axis=1)
-        if self.found.unlike:
-            name = self.strata.closed[int(np.argmax(noise / np.maximum(free, 1.0)))]
-            return UNLIKE.format(self.strata.kind, name)
->>>>>>> 6377aa77d1557fca2bd58743199eaa7ab388cfbd
         is_common = self.strata.state.setup.wishes.get("common")
         return "" if is_common else refutation(n, squares, self.task.sigma, self.strata.kind)
 
@@ -369,12 +362,8 @@ class StrataRun(Run):
         run, strata, active = copy.copy(self), copy.copy(self.strata), self.strata.state.active
         run.strata, run.seen, run.plays = strata, self.seen.at(slice(None)), True
         run.sides, run.since, run.evidence = self.sides.copy(), self.since.copy(), self.evidence.copy()
-<<<<<<< HEAD
         strata.sums = {name: strata.sums[name] for name in strata.closed}
         strata._full, strata.played = {*strata.sums}, True
-=======
-        strata.sums, strata._full, strata.played = dict(strata.sums), {*strata.sums}, True
->>>>>>> 6377aa77d1557fca2bd58743199eaa7ab388cfbd
         wishes, names = strata.state.setup.wishes, strata.state.names
         kept = {names.index(name): many for name, many in controls_of(wishes).items()}
         while run.open.any() and len(strata.sums) < MOST and (left := run.most - run.seen.spent) > 0:
@@ -447,7 +436,7 @@ def compared_within(names: Sequence[str], cells: Any, cut: Strata, problem: Any,
     shares, averaged = how.get("shares"), how.get("averaged", False)
     n, mean, squares = (one if len(one) else np.zeros((1, len(names))) for one in cells)
     every_n, n = n, np.where(n[:, [c]] > 0, n, 0.0)
-    one, K = within_strata(n, mean, squares, problem, sigma), np.arange(len(names))
+    one, K = within_strata(every_n, mean, squares, problem, sigma), np.arange(len(names))
     there, every = (n > 0) & (n[:, [c]] > 0) & (c != K), n.sum(axis=0)
     w = there / (1 / np.maximum(n, 1) + 1 / np.maximum(n[:, [c]], 1))
     ours, base = (w * mean).sum(axis=0), (w * mean[:, [c]]).sum(axis=0)
