@@ -115,10 +115,9 @@ class _Results:
         one = state.present(arm.arm) if is_question else state.arm(arm)
         sample = sample_of(self.task, value)
         asked = about is not None and about not in state.undone
-        of_stratum = state.strata is None or about is None or not asked or state.strata.is_of(about, name)
         if asked and (about not in state.places or state.events[about].arm != one):
             raise ValueError(f"the question {about} was asked again, or is not about this arm")
-        if not of_stratum and state.strata is not None:
+        if about and asked and state.strata is not None and not state.strata.is_of(about, name):
             raise ValueError(f"the question {about} is not of the {state.strata.kind} {name!r:.80}")
         item = arm.item if item is None and is_question else item
         item = state.item(state.row_asked[about]) if item is None and about in state.row_asked else item

@@ -738,7 +738,13 @@ class Session:
         if not said:
             raise ValueError(f"a remark must say something, got {text!r:.200}")
         who = _person(who)
-        self._append(lambda _: [Event(0, NOTE, text=said, who=who)])
+
+        def noted(state: State) -> list[Event]:
+            if state.strata is not None and said == f"{state.strata.filling} is over":
+                raise ValueError(f"{state.strata.filling!r} is not over: ask for its other wells first")
+            return [Event(0, NOTE, text=said, who=who)]
+
+        self._append(noted)
 
     def history(self, last: int | None = None, *, event: int | None = None) -> DataFrame:
         """A table of all events, of the `last` so many, or of the one with the number `event`, empty where it is none.

@@ -64,7 +64,7 @@ class Blocks:
         self.sums = dict[str, dict[int, list[float]]]()
         self._rules, self._plates, self._full = Rules(state, None), 0, set[str]()  # that fills plates
         self.played = False  # in a rehearsal, in which nothing waits
-        self._filling = ""  # a plate of the design that lacks questions
+        self.filling = ""  # a plate of the design that lacks questions
 
     def asked(self, event: Event) -> None:
         """Give a question its stratum; one that was undone keeps its well."""
@@ -73,7 +73,7 @@ class Blocks:
             self._plates += self._rules.wells == 1
             name = f"plate {self._plates}"
             self._full |= {name} if self._rules.wells == self.plate else set()
-            self._filling = name if name not in self._full else ""
+            self.filling = name if name not in self._full else ""
         else:
             name = f"{event.at:%Y-%m-%d}"
         self.names[event.number] = name
@@ -121,7 +121,7 @@ class Blocks:
     def remark(self, text: str) -> None:
         """Take in a remark: "NAME is over" closes a stratum."""
         name = text.removesuffix(" is over")
-        self._full |= {name} & {*self.sums} if name != text else set()
+        self._full |= {name} & {*self.sums} - {self.filling} if name != text else set()
 
     def is_of(self, asked: int, name: str | None) -> bool:
         """Whether a question is of the stratum that a user calls so: a plate by its number, too."""
@@ -137,11 +137,11 @@ class Blocks:
             raise ValueError(f"on which plate is {name}? No question about it waits there: hand one over, or say item=")
         name = self.of(event) if event.at or event.about or event.stratum else f"{datetime.now(UTC):%Y-%m-%d}"
         if self.over.get(name):
-            later = f"{next(reversed(self.sums))!r} has begun" if name not in self._full else "it is full"
+            later = f"{next(reversed(self.sums))!r} has begun" if name not in self._full else "it is full or over"
             text = f"the {self.kind} {name!r:.80} is closed, as {later}: it counts as it is, whatever comes later"
             raise ValueError(f"{text}. Undo its results to record them once more")
-        if self._filling and name not in self.sums:
-            raise ValueError(f"{name!r:.80} would close {self._filling!r}: ask for its other wells first")
+        if self.filling and name not in self.sums:
+            raise ValueError(f"{name!r:.80} would close {self.filling!r}: ask for its other wells first")
 
     def ordered(self, found: Measurements, rows: list[Any]) -> list[Any]:
         """The rows of a table with their strata: its column of items, or of plates or days, in the order of these."""
@@ -436,7 +436,7 @@ def compared_within(names: Sequence[str], cells: Any, cut: Strata, problem: Any,
     shares, averaged = how.get("shares"), how.get("averaged", False)
     n, mean, squares = (one if len(one) else np.zeros((1, len(names))) for one in cells)
     every_n, n = n, np.where(n[:, [c]] > 0, n, 0.0)
-    one, K = within_strata(n, mean, squares, problem, sigma), np.arange(len(names))
+    one, K = within_strata(every_n, mean, squares, problem, sigma), np.arange(len(names))
     there, every = (n > 0) & (n[:, [c]] > 0) & (c != K), n.sum(axis=0)
     w = there / (1 / np.maximum(n, 1) + 1 / np.maximum(n[:, [c]], 1))
     ours, base = (w * mean).sum(axis=0), (w * mean[:, [c]]).sum(axis=0)

@@ -393,3 +393,16 @@ def test_a_sigma_that_is_refuted_within_days_opens_verdicts() -> None:
 def test_a_table_without_results_finds_nothing() -> None:
     table = pd.DataFrame({"day": [1, 1], "variant": ["A", "B"], "n": [0, 0], "successes": [0, 0]})
     assert not agents.ab_test(table, "A")["better"].any()
+
+
+def test_a_day_without_the_control_tells_of_the_common_spread_alone() -> None:
+    g = np.random.default_rng(1)
+    rows = [(day, name, 2 * (name == "B") + g.normal()) for day in range(4) for name in "ABC" for _ in range(9)]
+    more = [(4, name, 50 + g.normal()) for name in "BC" for _ in range(30)]
+    one, other = (
+        agents.ab_test(pd.DataFrame(table, columns=["day", "variant", "value"]), "A", sigma="common", closed=True)
+        for table in (rows, rows + more)
+    )
+    assert other["better_once"].tolist() == one["better_once"].tolist() == [False, True, False]
+    np.testing.assert_allclose(other["difference"], one["difference"])
+    assert (other["high"] - other["low"])[1] < (one["high"] - one["low"])[1] * 1.1

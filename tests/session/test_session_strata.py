@@ -259,7 +259,7 @@ def test_what_closes_a_plate_is_taken_in_at_once_and_no_closed_one_grows() -> No
         assert session.claims()["claim"].tolist() == ["open", "in"]
         assert session.comparison()["better_once"].tolist() == [False, True]
         session.tell("A", 1.0, item="later")
-        with pytest.raises(ValueError, match="is closed, as '2.* has begun"):
+        with pytest.raises(ValueError, match="is closed, as .* has begun"):
             session.tell("A", 0.0, item=day)
 
 
@@ -298,7 +298,7 @@ def test_a_result_on_a_plate_of_the_design_names_its_question_or_plate() -> None
         for what in (first[0], "C1"):
             with pytest.raises(ValueError, match="on which plate is the arm"):
                 session.tell(what, 5.0)
-        with pytest.raises(ValueError, match="'plate 1' is closed, as it is full"):
+        with pytest.raises(ValueError, match="'plate 1' is closed, as it is full or over"):
             session.tell("C1", 5.0, item="1")
         with pytest.raises(ValueError, match="that of comparison"):
             session.claims("fdr")
@@ -326,3 +326,19 @@ def test_arms_come_and_go_but_for_a_common_spread_which_all_show() -> None:
         session.withdraw_arm("C")
         assert session.claims()["claim"].tolist() == ["open", "in", "open", "open"]
         assert session.comparison()["name"].tolist() == ["A", "B", "D"]
+
+
+def test_a_plate_that_lacks_questions_is_not_said_to_be_over() -> None:
+    with agents.Session("uniform", LAB, store=":memory:", public_seed=3) as session:
+        session.tell_all([(one, 5.0) for one in session.ask(3)])
+        with pytest.raises(ValueError, match="'plate 1' is not over: ask for its other wells first"):
+            session.note("plate 1 is over")
+        assert session._state.run.strata.closed == []
+
+
+def test_a_question_asked_again_is_refused_by_name_with_its_plate() -> None:
+    with agents.Session("uniform", LAB, store=":memory:", public_seed=3) as session:
+        first = session.ask(8, who="ann")[0]
+        session.ask(8, who="bob", take_over=1e-9)
+        with pytest.raises(ValueError, match="was asked again"):
+            session.tell(first, 1.0, who="ann", item="1")
