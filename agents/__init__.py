@@ -14,27 +14,14 @@ from .core.former import refuse
 from .registry import make, names, register
 
 if TYPE_CHECKING:
-    from .benchmarking import Benchmark as Benchmark
-    from .benchmarking import benchmark as benchmark
-    from .evaluation import Evaluation as Evaluation
-    from .evaluation import evaluate as evaluate
-    from .evaluation import play as play
-    from .evaluation import record as record
-    from .evaluation import results as results
-    from .evolved.evolution import evolve as evolve
-    from .gating import Gate as Gate
-    from .gating import gate as gate
-    from .learned import load as load
-    from .learned import train as train
-    from .logs import compare_logs as compare_logs
-    from .logs import logs_table as logs_table
-    from .pictures import race as race
-    from .pictures import report as report
-    from .pictures import watch as watch
-    from .session import Session as Session
-    from .session import ab_test as ab_test
-    from .session import ab_test_plan as ab_test_plan
-    from .session import rehearse as rehearse
+    from .benchmarking import Benchmark, benchmark
+    from .evaluation import Evaluation, evaluate, play, record, results
+    from .evolved.evolution import evolve
+    from .gating import Gate, gate
+    from .learned import load, train
+    from .logs import compare_logs, logs_table
+    from .pictures import race, report, watch
+    from .session import Session, ab_test, ab_test_plan, rehearse
 
 # Modules, and the names that are imported from them when they are first asked for. `train` and `load` come with
 # PyTorch and Stable-Baselines3, `evolve` with cmaes.

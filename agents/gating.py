@@ -114,7 +114,7 @@ def gate(
     elif isinstance(results, Iterator):
         for x in results:
             seen[one.checked(x)] += 1
-            if max(one.evidence(*moments_of(seen))) >= one.need:
+            if max(one.evidence(*moments_of(seen))) >= -math.log(delta):
                 break
     elif isinstance(results, Iterable):
         seen.update(map(one.checked, results))
@@ -144,23 +144,14 @@ class _Question:
         return number("a result", found, *self.ends)
 
     @property
-    def plain(self) -> str:
-        """The distribution of the interval."""
-        return "bounded" if self.sigma is None else "gaussian"
-
-    @property
     def known(self) -> dict[str, Any]:
-        """What is known of results, as `stopping.common` has it."""
-        return {"support": self.ends} if self.sigma is None else {"sigma": self.sigma}
-
-    @property
-    def need(self) -> float:
-        """The evidence of a verdict."""
-        return -math.log(self.delta)
+        """What is known of results, whether they are 0 or 1 or not, as `stopping.common` has it."""
+        of, value = ("support", self.ends) if self.sigma is None else ("sigma", self.sigma)
+        return {"distribution": "bounded" if self.sigma is None else "gaussian", of: value}
 
     def evidence(self, n: int, mean: float, variance: float, *higher: float) -> tuple[float, float]:
         """That the mean is the number at least, and that it is below."""
-        given = {"distribution": "bernoulli"} if self.binary else {"distribution": self.plain, **self.known}
+        given = {"distribution": "bernoulli"} if self.binary else self.known
         given |= {"moments": [higher]} if given["distribution"] == "bounded" else {}
         found = Threshold(self.bound).arm_evidence([n], [mean], variance=[variance], **given)
         inside, outside = found[0].tolist()
@@ -173,10 +164,10 @@ class _Question:
         """The verdict on what has been seen."""
         n, mean, *spread = moments_of(seen)
         inside, outside = self.evidence(n, mean, *spread)
-        numbers, of_mean = stopping.common(self.plain, **self.known), np.array([mean])
+        numbers, of_mean, need = stopping.common(**self.known), np.array([mean]), -math.log(self.delta)
         spread = spread if self.sigma is None else spread[:1]
         ends = stopping.arm_intervals(numbers, np.array([n]), of_mean, np.array(spread), self.delta)
-        (low, high), side = ends[0].tolist(), 1 if inside >= self.need else -1 if outside >= self.need else 0
+        (low, high), side = ends[0].tolist(), 1 if inside >= need else -1 if outside >= need else 0
         low, high = max(low, self.bound) if side > 0 else low, min(high, self.bound) if side < 0 else high
         verdict = ("open", "pass", "fail")[side if self.above else -side]
         p, p_fail = (inside, outside) if self.above else (outside, inside)

@@ -101,14 +101,12 @@ class Case(NamedTuple):
         """A single environment."""
         return gym.make(self.env_id, **{"actions": "full", "observation": self.observation} | self.kwargs | changed)
 
-    def replaced(self, **changed: object) -> Case | None:
-        """The same with other keyword arguments; None where the agent refuses that task."""
+    def replaced(self, **changed: object) -> Iterator[Case]:
+        """The same with other keyword arguments, unless the agent refuses that task."""
         other = self._replace(kwargs=self.kwargs | changed)
-        try:
+        with contextlib.suppress(ValueError, TypeError):
             made(other)
-        except (ValueError, TypeError):
-            return None
-        return other
+            yield other
 
 
 class Steps(NamedTuple):
@@ -473,8 +471,7 @@ def check_pickles(case: Case) -> None:
 
 def check_ties(case: Case) -> None:
     """Arms that all yield the same number: every action is possible, and episodes end."""
-    alike = case.replaced(instance={"distribution": "bernoulli", "mean": [1.0] * 5})
-    if alike is not None:
+    for alike in case.replaced(instance={"distribution": "bernoulli", "mean": [1.0] * 5}):
         played(alike)
 
 
@@ -487,8 +484,7 @@ def _others(case: Case) -> Iterator[Case]:
         draws = rng.uniform(low, high, (500, K)).round(3)
         margins = np.abs(type(task.make_problem())(**{**task.parameters, **asked}).margin(draws)).min(axis=1)
         instance = arms | {"mean": draws[int(np.argmax(margins))].tolist()}
-        if (other := case.replaced(**asked, **rules, instance=instance, shuffle_arms=False)) is not None:
-            yield other
+        yield from case.replaced(**asked, **rules, instance=instance, shuffle_arms=False)
 
 
 def _rows(case: Case, n: int = CLEAR, **changed: object) -> Any:
@@ -534,8 +530,7 @@ def check_places(case: Case) -> None:
 
 def check_two_arms(case: Case) -> None:
     """Two arms."""
-    two = case.replaced(instance={"sampler": {"arms": 2}})
-    if two is not None:
+    for two in case.replaced(instance={"sampler": {"arms": 2}}):
         check_single_is_batch(two)
 
 
@@ -543,8 +538,7 @@ def check_short_budget(case: Case) -> None:
     """A budget of fewer pulls than there are arms, and of one."""
     for budget in (1, 3):
         high = {"threshold": 0.9} if "threshold" in case.task.parameters else {}  # no prior takes arms in
-        short = case.replaced(budget=budget, **high) if "budget" in case.kwargs else None
-        if short is not None:
+        for short in case.replaced(budget=budget, **high) if "budget" in case.kwargs else ():
             check_single_is_batch(short)
             free = short.task.make_problem().answer_size is None and short.task.pull == "arm"
             if free and any(set(np.flatnonzero(one.answer)) - set(one.arms) for one in played(short)):
@@ -582,7 +576,7 @@ def check_errors_within_delta(case: Case) -> None:
     if "delta" not in case.kwargs or "budget" in case.kwargs:
         return
     gaps = {"distribution": "bernoulli", "mean": [0.9, 0.7, 0.3, 0.2, 0.1]}
-    easy = case.replaced(instance=gaps, delta=DELTA, max_pulls=20000) or case
+    easy = next(case.replaced(instance=gaps, delta=DELTA, max_pulls=20000), case)
     if not getattr(made(easy, easy.envs(1)), "stops", False):
         return
     rows = _few_wrong(easy, MANY, MOST_WRONG, f"at delta = {DELTA}, and it stops by itself")
@@ -593,7 +587,7 @@ def check_errors_within_delta(case: Case) -> None:
     kwargs = {"epsilon": 0.01} if "epsilon" in case.task.parameters else {}
     for form in ({"distribution": "bernoulli"}, {"distribution": "gaussian", "sd": 10.0}):
         arms = form | {"mean": ((0.5 if at is None else at) + tilt).round(4).tolist()}
-        if (hard := case.replaced(instance=arms, delta=DELTA, max_pulls=3000, **kwargs)) is not None:
+        for hard in case.replaced(instance=arms, delta=DELTA, max_pulls=3000, **kwargs):
             _few_wrong(hard, MANY, MOST_WRONG, f"at delta = {DELTA}, where arms hardly differ: does it stop too soon?")
 
 

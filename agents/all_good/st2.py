@@ -25,7 +25,7 @@ from ..core.agent import Floats
 from ..core.confidence import bounds_of, lil_table, tabulated
 from ..core.declared import parts_of, per_episode, setting
 from ..core.plans import planned, pull
-from ..core.trees import Tree, is_inside, lower, put_running, upper
+from ..core.trees import ESTIMATE, LOWER, NEG_LOWER_IN, UPPER, UPPER_OUT, Tree, extreme, lower, root, upper
 from .elimination import GoodArms, threshold_of
 
 
@@ -34,9 +34,9 @@ def measure(ep, own, i):
     """Put m_i and its bounds m_i -+ C into the tree."""
     m, C = ep.mean[i], tabulated(ep.pulls[i], own.level, own.factor, own.table)
     if own.running:
-        put_running(own.tree, i, m, C)  # D3
+        trees.put_running(own.tree, i, m, C)  # D3
     else:
-        trees.put(own.tree, i, m, m - C, m + C, is_inside(own.tree, i))
+        trees.put(own.tree, i, m, m - C, m + C, trees.is_inside(own.tree, i))
 
 
 @part
@@ -51,7 +51,7 @@ def scan(tree, K, U, L, inside):
     best, which = math.inf, -1
     for i in range(K):
         value = lower(tree, i) if inside else -upper(tree, i)
-        if upper(tree, i) >= L and lower(tree, i) <= U and is_inside(tree, i) == inside and value < best:
+        if upper(tree, i) >= L and lower(tree, i) <= U and trees.is_inside(tree, i) == inside and value < best:
             best, which = value, i
     return which
 
@@ -59,11 +59,11 @@ def scan(tree, K, U, L, inside):
 @part
 def find_unknown(ep, own, low, high):
     """The arms of lines 7 and 8, where the largest mean has these bounds; -1 where there is none."""
-    tree, K, i = own.tree, len(ep.pulls), trees.argmin_lower_inside(own.tree)
+    tree, K, i = own.tree, len(ep.pulls), extreme(own.tree, NEG_LOWER_IN)
     U, L = threshold_of(high, own.gamma, own), threshold_of(low, 0.0, own)
     if i >= 0 and upper(tree, i) < L:
         i = scan(tree, K, U, L, True)
-    j = trees.argmax_upper_outside(tree)
+    j = extreme(tree, UPPER_OUT)
     if j >= 0 and lower(tree, j) > U:
         j = scan(tree, K, U, L, False)
     ep.now.U = U
@@ -101,9 +101,10 @@ class ST2(GoodArms):
         self.table, self.running = lil_table(self.level, self.factor), bounds_of(bounds)
 
     def begin(ep, own):
-        """Line 1 is over: each arm has been pulled once."""
+        """Line 1 is over: each arm has been pulled once. The sides follow."""
+        ep.now.top = -1
         for i in range(len(ep.pulls)):
-            trees.put(own.tree, i, 0.0, -math.inf, math.inf, False)
+            trees.put(own.tree, i, 0.0, -math.inf, math.inf, i == 0)
             measure(ep, own, i)
         trees.build(own.tree)
 
@@ -112,9 +113,9 @@ class ST2(GoodArms):
         for i in planned(ep):
             measure(ep, own, i)
             trees.refresh(own.tree, i)
-        settle(own, trees.max_estimate(own.tree))  # line 2
-        find_unknown(ep, own, trees.max_lower(own.tree), trees.max_upper(own.tree))  # lines 3, 4, 7 and 8
-        ep.now.top = trees.argmax_upper(own.tree)  # line 9
+        settle(own, root(own.tree, ESTIMATE))  # line 2
+        find_unknown(ep, own, root(own.tree, LOWER), root(own.tree, UPPER))  # lines 3, 4, 7 and 8
+        ep.now.top = extreme(own.tree, UPPER)  # line 9
 
     def stops(ep, own):
         """The stopping rule, lines 5 and 6: all arms are known."""

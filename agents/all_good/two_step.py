@@ -17,15 +17,13 @@ Where several arms are best it never stops, as there is no best arm to find.
 
 from __future__ import annotations
 
-import math
-
 from bandit_envs.kernels import part
 
 from ..core import trees
 from ..core.confidence import tabulated
 from ..core.declared import per_episode
 from ..core.plans import planned
-from ..core.trees import lower, upper
+from ..core.trees import ESTIMATE, NEG_LOWER_IN, UPPER_OUT, extreme, lower, root, upper
 from .st2 import ST2, answer_above, find_unknown, measure, settle
 
 
@@ -44,10 +42,10 @@ def find_best(ep, own):
     """Step 1: h and its rival, or, if h is the best arm, that it is; then it leaves the tree."""
     tree = own.tree
     trees.settle_best(tree)
-    h, rival = trees.argmin_lower_inside(tree), trees.argmax_upper_outside(tree)  # one arm is inside
+    h, rival = extreme(tree, NEG_LOWER_IN), extreme(tree, UPPER_OUT)  # one arm is inside
     ep.now.inside, ep.now.outside = h, rival
     if h >= 0 and (rival < 0 or upper(tree, rival) < lower(tree, h)):
-        ep.now.top, ep.now.mean, ep.now.low, ep.now.high = h, trees.max_estimate(tree), lower(tree, h), upper(tree, h)
+        ep.now.top, ep.now.mean, ep.now.low, ep.now.high = h, root(tree, ESTIMATE), lower(tree, h), upper(tree, h)
         trees.leave_out(tree, h)
         trees.refresh(tree, h)
 
@@ -65,14 +63,6 @@ class TwoStep(ST2):
     # What step 1 has found: the best arm is `top`, -1 while the step goes on; its mean and its bounds. The tree of step
     # 2 has all other arms.
     mean, low, high = per_episode(float), per_episode(float), per_episode(float)
-
-    def begin(ep, own):
-        """Each arm has been pulled once."""
-        ep.now.top = -1
-        for i in range(len(ep.pulls)):
-            trees.put(own.tree, i, 0.0, -math.inf, math.inf, i == 0)
-            measure(ep, own, i)
-        trees.build(own.tree)
 
     def observe(ep, own):
         """Take in the samples of the last round, and find the arms of the next one."""

@@ -342,7 +342,7 @@ def change_sides(sides, book, arm):
                 inside[i] = 1 - inside[i]
                 row(sides, book, i)
     elif the_kind(sides.kind) == CONTROL:
-        mark_better(sides, mean, inside)
+        mark_answer(sides, mean, inside)
 
 
 @part
@@ -390,38 +390,28 @@ def grow(sides, book, arm, weight):
 
 
 @part
-def mark_largest(values, k, marks):
-    """Fill marks (K,) with 1 for the k largest values, ties to the lowest index, and else 0."""
+def mark_answer(sides, values, marks):
+    """Fill marks (K,) with 1 for the arms of the answer that is right where these are the means, and else 0."""
+    best = -math.inf
     for i in range(len(values)):
-        marks[i] = 0
-    for _ in range(k):
-        best = -1
+        best = max(best, values[i])
+    for i in range(len(values)):
+        if the_kind(sides.kind) == CONTROL:
+            marks[i] = i != sides.k and values[i] - (sides.keep * values[sides.k] + sides.shift) > 0.0
+        else:
+            marks[i] = the_kind(sides.kind) == ALL_GOOD and values[i] >= min(sides.keep * best + sides.shift, best)
+    for _ in range(sides.k if the_kind(sides.kind) == TOP_K else 0):  # ties to the lowest index
+        first = -1
         for i in range(len(values)):
-            best = i if marks[i] == 0 and (best < 0 or values[i] > values[best]) else best
-        marks[best] = 1
-
-
-@part
-def mark_better(sides, values, marks):
-    """CONTROL: fill marks (K,) with 1 for the values that are better than the control's, and else 0."""
-    for i in range(len(values)):
-        marks[i] = i != sides.k and values[i] - (sides.keep * values[sides.k] + sides.shift) > 0.0
+            first = i if marks[i] == 0 and (first < 0 or values[i] > values[first]) else first
+        marks[first] = 1
 
 
 @part
 def fill(sides, book):
     """Compute the plug-in answer and all rows, of arms that have been `put`."""
-    K, mean, inside = len(book.mean), book.mean, book.inside
-    if the_kind(sides.kind) == TOP_K:
-        mark_largest(mean, sides.k, inside)
-    elif the_kind(sides.kind) == CONTROL:
-        mark_better(sides, mean, inside)
-    else:
-        best_mean = -math.inf
-        for i in range(K):
-            best_mean = max(best_mean, mean[i])
-        for i in range(K):
-            inside[i] = mean[i] >= min(sides.keep * best_mean + sides.shift, best_mean)
+    K = len(book.mean)
+    mark_answer(sides, book.mean, book.inside)
     for i in range(K):
         book.stale[i] = STALE
     for i in range(K):

@@ -31,7 +31,7 @@ from .alternatives import (
     cheapest,
     fill,
     grow,
-    mark_largest,
+    mark_answer,
     moved,
     put,
     racer,
@@ -216,7 +216,7 @@ def race(case):
         if desk.weighed == MEANS:
             book.mean[i] = case.shown.mean[0, i]
     if desk.weighed == MEANS:
-        mark_largest(book.mean, desk.k, book.inside)
+        mark_answer(desk, book.mean, book.inside)
     desk.arm = racer(desk, book, desk.arm != 0)
 
 

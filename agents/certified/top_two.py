@@ -47,7 +47,7 @@ from bandit_envs.stopping import BERNOULLI
 
 from ..core.declared import per_episode, scratch, setting
 from ..core.plans import pull
-from .alternatives import ALL_GOOD, BONUS, CONTROL, LOCAL, PULLS, TOP_K, Alternative, mark_better, mark_largest
+from .alternatives import BONUS, CONTROL, LOCAL, PULLS, TOP_K, Alternative, mark_answer
 from .desk import scale_of
 from .policy import CertifiedAlgorithm, ask, closest, found, held, races
 
@@ -98,14 +98,8 @@ def sample_answer(ep, own, answer):
         else:
             theta[i] = m + math.sqrt(scale_of(sides, N, ep.variance[i]) / N) * normal(ep, own)
         answer[i] = theta[i] >= own.threshold
-    if sides.kind == TOP_K:
-        mark_largest(theta, sides.k, answer)
-    elif sides.kind == CONTROL:
-        mark_better(sides, theta, answer)
-    elif sides.kind == ALL_GOOD:
-        best = theta[largest(theta, -1)]
-        for i in range(len(theta)):
-            answer[i] = theta[i] >= min(sides.keep * best + sides.shift, best)
+    if sides.kind != LOCAL:
+        mark_answer(sides, theta, answer)
 
 
 @part

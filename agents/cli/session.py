@@ -114,6 +114,7 @@ class Plan(
     """
 
     file: Positional[Annotated[str | None, arg(metavar="FILE", help_behavior_hint="")]] = None  # type: ignore[assignment]
+    """A session, or for a pilot its results."""
     agents: Sequence[str] | None = None
     low: float | None = None
     """Means are believed to lie between --low and --high."""
@@ -228,23 +229,23 @@ class Import(TableOptions, Action, of="Session.tell_table", also="measurements")
 class Show(Action, also="Session.plot", named={"plot": "path"}):
     """Show the arms, the answer, and what waits."""
 
-    csv: Path | None = None
+    csv: str | Path | None = None
     """A file for the table of all arms, or the map of the plate."""
     plate: int | None = None
     """The number of a plate: its map alone is shown, as CSV."""
-    plot: Path | None = None
+    plot: str | Path | None = None
     force: bool = False
     """Overwrite the files."""
 
     def act(self, session: agents.Session) -> None:
-        refuse_to_overwrite([one for one in (self.csv, self.plot) if one is not None], self.force, "name")
+        refuse_to_overwrite([Path(one) for one in (self.csv, self.plot) if one is not None], self.force, "name")
         if self.plot is not None:
             session.plot(self.plot)
         if self.plate is not None or self.csv is not None:
             found = for_spreadsheets(session.results() if self.plate is None else session.plate_map(self.plate))
             text = found.to_csv(index=self.plate is not None)
             if self.csv is not None:
-                write_alone(self.csv, lambda place: place.write_text(text, encoding="utf-8"))
+                write_alone(Path(self.csv), lambda place: place.write_text(text, encoding="utf-8"))
             if self.plate is not None:
                 print(text, end="")
                 return
@@ -293,7 +294,7 @@ class Export(Action):
 
 
 class Undo(Action, of="Session.undo"):
-    """Undo a result, or a whole table, as if they had never been; the history keeps a trace."""
+    """Undo a result, or a whole table or plate, as if they had never been; the history keeps a trace."""
 
     table: Annotated[Path | None, arg(metavar="TABLE", help_behavior_hint="")] = None
     """Undo all results of this table instead, the one of this name that was imported last."""

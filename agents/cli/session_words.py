@@ -158,7 +158,7 @@ def question(session: Session) -> str:
             parts.append(f"noise {task.sigma:g}")
     blocks = task.distribution == BLOCKS
     parts += ["in whole blocks"] * blocks
-    parts += [f"within a {session.wishes['blocks']}"] * ("blocks" in session.wishes and not blocks)
+    parts += [f"within each {session.wishes.get('blocks')}"] * ("blocks" in session.wishes and not blocks)
     for name in (*(() if blocks else ("items",)), "budget", "delta", "max_pulls"):
         if (value := getattr(task, name)) is not None:
             parts.append(f"{name} {value:g}" if name == "delta" else f"{name} {value:,}")
@@ -193,9 +193,12 @@ def print_comparison(found: Any) -> None:
     print(f"\nagainst {attrs['control']}, valid whenever you look{null}:\n")
     middle = [f"{x}" for x in found["strata"]] if noun else ["-" if x != x else f"{x:.4g}" for x in found["mean"]]
     shown = zip(found["name"], found["pulls"], middle, rows.values(), strict=True)
+    what += " on average" * ("odds" in found and what != "odds")  # with planned shares
     heads = ["name", "results", column, what, f"{100 - 100 * attrs['level']:.4g} % interval of all", "p", ""]
     print(table(heads, [[str(x) for x in (name, n, one, *row)] for name, n, one, row in shown], right=(1, 2, 3, 5)))
     print(sentence)
+    if noun is not None and "; not yet" in attrs["strata"]:
+        print(attrs["strata"])
 
 
 def print_shipped(found: Any) -> None:

@@ -108,11 +108,9 @@ def by_certificate(task: Task) -> bool:
 
 def seen_means(observation: Observation, slots: Ints | None = None) -> Floats:
     """Empirical means, NaN for arms never pulled, of the given rows of an observation (None: all)."""
-    pulls, mean = np.asarray(observation["pulls"]), np.asarray(observation["mean"])
-    if slots is not None:
-        pulls, mean = pulls[slots], mean[slots]
-    means = np.array(mean, np.float64)
-    means[pulls == 0] = np.nan
+    rows: Any = ... if slots is None else slots
+    means = np.array(np.asarray(observation["mean"])[rows], np.float64)
+    means[np.asarray(observation["pulls"])[rows] == 0] = np.nan
     return means
 
 

@@ -28,7 +28,7 @@ import numpy as np
 
 from bandit_envs import Simulation, Task
 from bandit_envs.envs import NUMBERS, FeatureTable
-from bandit_envs.kernels import flag, fleeting, inlined, jit, kernel
+from bandit_envs.kernels import flag, fleeting, inlined, kernel
 from bandit_envs.problems import BELIEFS
 from bandit_envs.simulation import ENDED, LIVE, MOST_TIMES, Quiet, pull
 from bandit_envs.stopping import DISTRIBUTION, PAIRED, Certifier
@@ -93,16 +93,6 @@ def stops(book, e, t, rule):
     if book.over and rule.most == 1:
         book.arm = lacking(rule.shown.pulls[e], book, t, 0.0, math.inf)
     return book.held == t
-
-
-@jit
-def _totals(pulls, out):
-    """The pulls of each episode, (E,)."""
-    for e in range(len(pulls)):
-        t = 0
-        for k in range(pulls.shape[1]):
-            t += pulls[e, k]
-        out[e] = t
 
 
 @kernel
@@ -288,8 +278,7 @@ class Certified(Agent):
         E = len(pulls)
         if len(state.books) != E:
             raise unfit(pulls, np.asarray(observation["mean"]), len(state.books))
-        spent, out = np.empty(E, np.int64), Chosen(np.full(E, ASK), np.empty(E, np.int64))
-        _totals(pulls, spent)
+        spent, out = pulls.sum(axis=1), Chosen(np.full(E, ASK), np.empty(E, np.int64))
         rule = self._judge(observation, state)
         if self.agent._brought:
             state.inner = self.agent._begun(observation, state.inner)

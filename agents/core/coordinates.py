@@ -6,7 +6,7 @@ symbols     x empirical mean of an arm, n_d pulls of its coordinate d, A x <= b 
             I(T, D) the index of the rule, of an arm with T pulls and margin D: APT's, UCBE's, LSA's
 
 The arm inside is judged by the constraint of which it is least sure: its index is the least I(T(a_j), b_j - a_j'x). The
-arm outside is judged along the way to the polyhedron: u = x - Proj(x), I(T(u), -|u|). The arm with the least index is
+arm outside is judged along the line to the polyhedron: u = x - Proj(x), I(T(u), -|u|). The arm with the least index is
 pulled, in the coordinate whose pull takes most off the variance along that direction: the largest u_d^2 / (n_d (n_d +
 1)). Every coordinate is pulled once first, in order. Ties go to the lowest arm, row, coordinate. Where all coordinates
 of the arms have equally many pulls, the indices are those of the rule with whole arms.
@@ -15,77 +15,31 @@ of the arms have equally many pulls, the indices are those of the rule with whol
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from bandit_envs import Polyhedron
-from bandit_envs.kernels import jit
 
 from .agent import Floats, Ints
-
-
-@dataclass
-class CoordinateState:
-    """State of an index policy beside its table of arms where it pulls coordinates, for E episodes."""
-
-    turn: Ints  # (E, K) the coordinate of each arm to pull next
-    spot: Ints  # (E,) the coordinate chosen last
-
-
-@jit
-def _directions(x, y, n, A, b, T, D):
-    """T(u) and margin along each row of A, and along x - y in the last column; NaN where the arm is not judged so."""
-    M, width = A.shape
-    for e in range(len(x)):
-        outside = False
-        for d in range(width):
-            outside |= x[e, d] != y[e, d]
-        for j in range(M + 1):
-            square = spread = 0.0
-            slack = b[j] if j < M else 0.0
-            for d in range(width):
-                u = A[j, d] if j < M else x[e, d] - y[e, d]
-                square += u * u
-                spread += u * u / n[e, d]
-                if j < M:
-                    slack -= u * x[e, d]
-            judged = outside == (j == M)
-            T[e, j] = square / spread if judged else 1.0
-            if judged:
-                D[e, j] = slack if j < M else -np.sqrt(square)
-            else:
-                D[e, j] = np.nan
-
-
-@jit
-def _decide(value, x, y, n, A, index, turn):
-    """The least of the values (E, M + 1) as index, and the coordinate to pull next, by its direction."""
-    M, width = A.shape
-    for e in range(len(x)):
-        best = -1
-        for j in range(M + 1):
-            if not np.isnan(value[e, j]) and (best < 0 or value[e, j] < value[e, best]):
-                best = j
-        index[e], most = value[e, best], -1.0
-        for d in range(width):
-            u = A[best, d] if best < M else x[e, d] - y[e, d]
-            gain = u * u / (n[e, d] * (n[e, d] + 1.0))
-            if gain > most:
-                turn[e], most = d, gain
 
 
 def decide(
     rule: Callable[[Floats, Floats], Floats], P: Polyhedron, pulls: Ints, x: Floats, first: float
 ) -> tuple[Floats, Ints]:
     """Index by `rule`, I(T, D), or `first`, and coordinate to pull next, (n,) each, of pulls and means (n, D)."""
-    n = np.maximum(pulls, 1).astype(np.float64)
-    A, b = np.array(P.A), np.array(P.b)  # writable, as all arrays that kernels take
-    y = P.project(x)
-    T, D = np.empty((2, len(x), len(b) + 1))
-    _directions(x, y, n, A, b, T, D)
-    value = rule(T.reshape(-1), D.reshape(-1)).reshape(T.shape)
-    index, turn = np.empty(len(x)), np.empty(len(x), np.int64)
-    _decide(value, x, y, n, A, index, turn)
+    n, y, rows = np.maximum(pulls, 1).astype(np.float64), P.project(x), np.arange(len(x))
+    outside, faces = (x != y).any(axis=1), np.broadcast_to(P.A, (len(x), *np.shape(P.A)))
+    u = np.concatenate([faces, (x - y)[:, None]], axis=1)  # (n, M + 1, D), the last one points at the polyhedron
+    judged = outside[:, None] == (np.arange(u.shape[1]) == len(P.b))
+    square, spread, slack = np.zeros(u.shape[:2]), np.zeros(u.shape[:2]), np.tile(np.append(P.b, 0.0), (len(x), 1))
+    for d in range(x.shape[1]):  # added up in order
+        square += u[..., d] * u[..., d]
+        spread += u[..., d] * u[..., d] / n[:, None, d]
+        slack[:, :-1] -= u[:, :-1, d] * x[:, None, d]
+    slack[:, -1] = -np.sqrt(square[:, -1])
+    T = np.divide(square, spread, out=np.ones_like(square), where=judged)
+    value = rule(T.reshape(-1), np.where(judged, slack, np.nan).reshape(-1)).reshape(T.shape)
+    best = np.where(outside, len(P.b), value[:, :-1].argmin(axis=1))
+    turn = (u[rows, best] ** 2 / (n * (n + 1.0))).argmax(axis=1)
     unseen = (pulls == 0).any(axis=1)
-    return np.where(unseen, first, index), np.where(unseen, (pulls == 0).argmax(axis=1), turn)
+    return np.where(unseen, first, value[rows, best]), np.where(unseen, (pulls == 0).argmax(axis=1), turn)

@@ -22,7 +22,7 @@ from bandit_envs.problems import Measure
 from bandit_envs.simulation import Playing, Quiet
 
 from .agent import FLOAT, INT, LOCAL_PROBLEMS, Agent, Floats, Ints, Observation, unfit
-from .coordinates import CoordinateState, decide
+from .coordinates import decide
 from .index_kernels import (
     NO_NUMBER,
     NUMBERS,
@@ -57,7 +57,7 @@ class IndexState:
     T: Floats  # (E,) its pulls, at least 1
     x: Floats  # (E,) or (E, D) its empirical mean
     fresh: NDArray[np.bool_]  # (E,) the episode has just begun
-    coordinates: CoordinateState | None = None  # where single coordinates are pulled
+    turn: Ints | None = None  # (E, K) the coordinate of each arm to pull next, where single coordinates are pulled
 
 
 @jit
@@ -238,12 +238,10 @@ class IndexPolicy(Agent):
         self._check_index()
         pulls, mean = observation["pulls"], np.asarray(observation["mean"], np.float64)
         E, K = pulls.shape[:2]
-        coordinates = None
+        turn: Ints | None = None
         if self.task.pull == "coordinate":
-            values, turn = self._judge(pulls.reshape(E * K, -1), mean.reshape(E * K, -1))
-            values, most = values.reshape(E, K), pulls.reshape(E, -1).argmax(axis=1)
-            coordinates = CoordinateState(turn.reshape(E, K), most % self.task.D)
-            pulls = pulls.max(axis=2)
+            both: Any = self._judge(pulls.reshape(E * K, -1), mean.reshape(E * K, -1))
+            (values, turn), pulls = (one.reshape(E, K) for one in both), pulls.max(axis=2)
         else:
             flat = np.maximum(pulls.reshape(-1), 1).astype(np.float64)
             values = self.values(flat, mean.reshape(E * K, *mean.shape[2:])).reshape(E, K)
@@ -259,9 +257,7 @@ class IndexPolicy(Agent):
                 table[:, high : high + least.shape[1]] = least
         # The arm chosen last is unknown; any arm will do, as its index is up to date.
         last = np.argmax(pulls, axis=1)
-        return IndexState(
-            table, levels, last, np.empty(E), np.empty((E, *mean.shape[2:])), np.empty(E, np.bool_), coordinates
-        )
+        return IndexState(table, levels, last, np.empty(E), np.empty((E, *mean.shape[2:])), np.empty(E, np.bool_), turn)
 
     def _judge(self, pulls: Ints, x: Floats) -> tuple[Floats, Ints]:
         """Index and next coordinate of arms with pulls (n, D) and means (n, D) of their coordinates."""
@@ -274,16 +270,15 @@ class IndexPolicy(Agent):
         mean = np.ascontiguousarray(observation["mean"], FLOAT)
         if len(m.last) != len(pulls) or not len(m.levels) and len(m.table) != task.K:
             raise unfit(pulls, mean, len(m.last))
-        turns = m.coordinates
-        if turns is None:
+        if m.turn is None:
             begun = _gather(pulls.reshape(-1), mean.reshape(-1), task.K, task.D, m.last, m.T, m.x.reshape(-1), m.fresh)
             value = self.values(m.T, m.x)
         else:
             slots, m.last = np.arange(len(m.last)), m.last.clip(0, task.K - 1)
-            m.fresh = pulls[slots, m.last, turns.spot] == 0
+            m.fresh = pulls.sum(axis=(1, 2)) == 0
             begun = int(m.fresh.sum())
-            value, turns.turn[slots, m.last] = self._judge(pulls[slots, m.last], mean[slots, m.last])
-            turns.turn[m.fresh] = 0
+            value, m.turn[slots, m.last] = self._judge(pulls[slots, m.last], mean[slots, m.last])
+            m.turn[m.fresh] = 0
         if self.running:
             slots = np.arange(len(m.last))
             value = np.maximum(value, m.table[slots, m.last] if len(m.levels) else m.table[m.last, slots])
@@ -291,10 +286,7 @@ class IndexPolicy(Agent):
             _scan(m.table, m.last, value, m.fresh, begun, float(self.first))
         else:
             _tree(m.table, m.levels, m.last, value, m.fresh, float(self.first), task.K)
-        if turns is not None:
-            turns.spot = turns.turn[slots, m.last]
-            return m.last * task.D + turns.spot
-        return m.last.copy()
+        return m.last.copy() if m.turn is None else m.last * task.D + m.turn[slots, m.last]
 
     def kernels_needed(self) -> tuple[Any, ...]:
         return (play,) if type(self).played is IndexPolicy.played and self.plays else ()

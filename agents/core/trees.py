@@ -7,11 +7,10 @@ when the boundary moves, the arms that it crosses change sides. Ties go to the l
 
 A node is 8 numbers, the maxima over the arms below it of: upper bound, lower bound, estimate; of the arms inside minus
 the lower bound and minus the estimate (their minima, negated); of the arms outside upper bound and estimate; and the
-spread, by which an arm's bounds widen per unit of a growth common to all arms: `grown_lower_inside` and
-`grown_upper_outside` find the extremes under a growth without touching the tree, by branch and bound. A leaf is the
-same of one arm, so that a node is one vector maximum of its 8 children, which lie together. The trees of a batch are
-one flat float64 array, a `Forest`; `tree_of` an episode says where its own begins, and where in it each level does
-(leaves first, the root last). Tests hold the tree to a plain scan.
+spread, by which an arm's bounds widen per unit of a growth common to all arms: `grown` finds the extremes under a
+growth without touching the tree, by branch and bound. A leaf is the same of one arm, so that a node is one vector
+maximum of its 8 children, which lie together. The trees of a batch are one flat float64 array; `levels` say where in a
+tree each level begins (leaves first, the root last). Tests hold the tree to a plain scan.
 """
 
 from __future__ import annotations
@@ -97,12 +96,6 @@ def leave_out(tree: Tree, i):
 
 
 @inlined
-def put_spread(tree: Tree, i, spread):
-    """Set the spread of the leaf of arm i, >= 0; `refresh` takes it over."""
-    tree.nodes[np.uint64(i) * _8 + SPREAD] = spread
-
-
-@inlined
 def upper(tree: Tree, i):
     """Upper bound of arm i."""
     return tree.nodes[np.uint64(i) * _8]
@@ -145,14 +138,15 @@ def build(tree: Tree):
 
 
 @inlined
-def _root(tree: Tree, what):
+def root(tree: Tree, what):
+    """The maximum over all arms."""
     return tree.nodes[tree.levels[len(tree.levels) - 2] * _8 + what]
 
 
 @inlined
 def _first(tree: Tree, what, last=False):
     """The lowest arm, or the last one, that attains an extreme of the root, which must be finite."""
-    target, j, end = _root(tree, what), np.uint64(0), np.uint64(0 if last else 7)
+    target, j, end = root(tree, what), np.uint64(0), np.uint64(0 if last else 7)
     for level in range(len(tree.levels) - 3, -1, -1):
         j = j * _8 + np.uint64(7 if last else 0)
         while tree.nodes[(tree.levels[level] + j) * _8 + what] != target:
@@ -205,7 +199,7 @@ def settle(tree: Tree, boundary):
 def settle_best(tree: Tree):
     """Swap arms until those inside are the best by estimate, ties to the lowest; how many are inside stays."""
     while True:
-        worst, best = -_root(tree, NEG_ESTIMATE_IN), _root(tree, ESTIMATE_OUT)
+        worst, best = -root(tree, NEG_ESTIMATE_IN), root(tree, ESTIMATE_OUT)
         if not best >= worst:  # or one of them is a NaN
             return
         out, into = _first(tree, NEG_ESTIMATE_IN, True), _first(tree, ESTIMATE_OUT)
@@ -217,50 +211,20 @@ def settle_best(tree: Tree):
         refresh(tree, into)
 
 
-@inlined
-def max_upper(tree: Tree):
-    """The largest upper bound."""
-    return _root(tree, UPPER)
-
-
-@inlined
-def max_lower(tree: Tree):
-    """The largest lower bound."""
-    return _root(tree, LOWER)
-
-
-@inlined
-def max_estimate(tree: Tree):
-    """The largest estimate."""
-    return _root(tree, ESTIMATE)
+@part
+def extreme(tree: Tree, what):
+    """The lowest arm with the largest of these numbers; -1 if no arm has one."""
+    return -1 if root(tree, what) == -_INF else _first(tree, what)
 
 
 @part
-def argmax_upper(tree: Tree):
-    """The arm with the largest upper bound."""
-    return _first(tree, UPPER)
-
-
-@part
-def argmin_lower_inside(tree: Tree):
-    """The arm inside with the least lower bound; -1 if none is inside."""
-    return -1 if _root(tree, NEG_LOWER_IN) == -_INF else _first(tree, NEG_LOWER_IN)
-
-
-@part
-def argmax_upper_outside(tree: Tree):
-    """The arm outside with the largest upper bound; -1 if none is outside."""
-    return -1 if _root(tree, UPPER_OUT) == -_INF else _first(tree, UPPER_OUT)
-
-
-@part
-def _grown(tree: Tree, what, growth):
+def grown(tree: Tree, what, growth):
     """The lowest arm that maximises a number + growth * its spread, and the maximum; -1 if no arm has one.
 
     A node's maxima bound those of the arms below it, so that only nodes that could hold a better arm are visited; the
     search begins from the arm that is extreme without growth.
     """
-    if _root(tree, what) == -_INF:
+    if root(tree, what) == -_INF:
         return np.int64(-1), -_INF
     top = len(tree.levels) - 2
     which = _first(tree, what)
@@ -280,18 +244,6 @@ def _grown(tree: Tree, what, growth):
         if level == top:
             return which, best
         j += _1
-
-
-@inlined
-def grown_lower_inside(tree: Tree, growth):
-    """The arm inside with the least lower bound - growth * spread, and that, negated; -1 if none is inside."""
-    return _grown(tree, NEG_LOWER_IN, growth)
-
-
-@inlined
-def grown_upper_outside(tree: Tree, growth):
-    """The arm outside with the largest upper bound + growth * spread, and that; -1 if none is outside."""
-    return _grown(tree, UPPER_OUT, growth)
 
 
 # --- the two arms that decide which arms are the k best ---------------------------------------------------------------
@@ -321,14 +273,14 @@ def put_scaled(tree, i, m, N, scale):
     """Put the mean m of N samples of arm i into the tree, and bounds by the width scale / sqrt(N)."""
     spread = 1.0 / math.sqrt(float(N))
     put(tree, i, m, m - scale * spread, m + scale * spread, is_inside(tree, i))
-    put_spread(tree, i, spread)
+    tree.nodes[np.uint64(i) * _8 + SPREAD] = spread
 
 
 @part
 def rivals(tree):
     """The two arms that decide, by the bounds in the tree; inside are the best by estimate."""
     settle_best(tree)
-    h, l = argmin_lower_inside(tree), argmax_upper_outside(tree)  # noqa: E741
+    h, l = extreme(tree, NEG_LOWER_IN), extreme(tree, UPPER_OUT)  # noqa: E741
     return Rivals(h, l, upper(tree, l) - lower(tree, h))
 
 
@@ -342,6 +294,6 @@ def scaled_rivals(ep, tree, scale):
             put_scaled(tree, i, ep.mean[i], ep.pulls[i], scale)
         build(tree)
     settle_best(tree)
-    h, low = grown_lower_inside(tree, growth)
-    l, high = grown_upper_outside(tree, growth)  # noqa: E741
+    h, low = grown(tree, NEG_LOWER_IN, growth)
+    l, high = grown(tree, UPPER_OUT, growth)  # noqa: E741
     return Rivals(h, l, high + low)

@@ -43,14 +43,6 @@ def _passes(arm, times, stop, most, spent, limit):
     return beyond
 
 
-@jit
-def _add_rows(sums, place, rows):
-    """Add each row to the sum of its place."""
-    for i in range(len(place)):
-        for k in range(sums.shape[1]):
-            sums[place[i], k] += rows[i, k]
-
-
 @dataclass(frozen=True)
 class Played:
     """The blocks that were made, their contents, to be read once, and for each run its label, pulls and seconds."""
@@ -195,7 +187,8 @@ class Lockstep:
     def _count_pulls(self, episode: NDArray[np.int64], column: NDArray[np.int64], pulls: NDArray[np.int64]) -> None:
         """Add the pulls (n, K) of episodes to the sums of their blocks and checkpoints (n,)."""
         place = (episode - self.first) // self.size * len(self.result.pulls) + column
-        _add_rows(self.pulls, place, np.ascontiguousarray(pulls, np.int64))
+        for one in np.unique(place):
+            self.pulls[one] += pulls[place == one].sum(axis=0)
 
     def _score_checkpoint(self, observation: object, state: object, times: NDArray[np.int64]) -> None:
         """Score the answer of now in slots whose next pulls, `times` (E,), lead beyond their next checkpoint."""

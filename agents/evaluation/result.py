@@ -131,34 +131,16 @@ class Evaluation:
         level = level_at(self.settings.get("look"), level)
         rows = []
         for run in self.runs:
-            n = run.episodes
-            rate, low, high = run.estimate("error_rate", level)
-            score, score_low, score_high = run.estimate("score", level)
-            _, pulls_low, pulls_high = run.estimate("total_pulls", level)
-            for c, keys in enumerate(run.keys):
-                row = {
-                    "agent": run.agent,
-                    **keys,
-                    "episodes": n,
-                    "total_pulls": run.mean("total_pulls", c),
-                    "total_pulls_low": pulls_low[c],
-                    "total_pulls_high": pulls_high[c],
-                    **{f"total_pulls_{q}": run.quantile(q / 100, c) for q in (50, 95, 99)},
-                    "error_rate": rate[c],
-                    "error_low": low[c],
-                    "error_high": high[c],
-                }
+            n, spans = run.episodes, [_spans(run, metric, level) for metric in ("total_pulls", "error_rate", "score")]
+            for c, (keys, pulls, errors, scores) in enumerate(zip(run.keys, *spans, strict=True)):
+                row = {"agent": run.agent, **keys, "episodes": n, **pulls, "total_pulls": run.mean("total_pulls", c)}
+                row |= {f"total_pulls_{q}": run.quantile(q / 100, c) for q in (50, 95, 99)} | errors
                 stopped, wrong = run.stopped(c)
                 bounded = run.task.budget is None and stopped == n and run.lower_bound > 0
                 if run.task.delta is not None:
                     row["verdict"] = statistics.verdict(wrong, n, run.task.delta, level, open=n - stopped)
-                row |= {
-                    "score": score[c],
-                    "score_low": score_low[c],
-                    "score_high": score_high[c],
-                    "truncated": run.mean("truncated", c),
-                    "lower_bound_ratio": run.mean("total_pulls", c) / run.lower_bound if bounded else math.nan,
-                }
+                row |= {**scores, "truncated": run.mean("truncated", c)}
+                row["lower_bound_ratio"] = row["total_pulls"] / run.lower_bound if bounded else math.nan
                 if run.task.delta is not None:
                     row["stopped"] = stopped / n
                 row |= {name: run.mean(name, c) for name in run.names[2:]}
@@ -248,13 +230,10 @@ class Evaluation:
                 raise ValueError(f"two agents or more are compared, got {', '.join(labels) or 'none'}")
             if len(set(labels)) < len(labels):
                 raise ValueError(f"each agent is named once, got {', '.join(labels)}")
-            rows = []
             same: Which = {"budget": budget, "at": at, "delta": delta, "level": level, "seed": seed}
-            for pair in combinations(labels, 2):
-                found = self.compare(*pair, metric, **same)
-                row = {"a": pair[0], "b": pair[1], "difference": found.difference, "low": found.low}
-                rows.append(row | {"high": found.high, "p_value": found.p_value})
-            table: DataFrame = pandas().DataFrame(rows)
+            pairs = [(*pair, self.compare(*pair, metric, **same)) for pair in combinations(labels, 2)]
+            rows = [{"a": one, "b": other, **vars(found)} for one, other, found in pairs]
+            table: DataFrame = pandas().DataFrame(rows).drop(columns=["episodes", "method"])
             return table.assign(p_holm=statistics.holm(table["p_value"].tolist()))
         if not isinstance(a, str):
             raise ValueError(f"a must be the label of an agent where b is one, got {a!r:.200}")
@@ -359,6 +338,12 @@ class Evaluation:
             if isinstance(error, ValueError) and str(folder) in str(error):
                 raise
             raise ValueError(f"{folder} holds no evaluation that this version reads: {error!r:.300}") from error
+
+
+def _spans(run: Run, metric: str, level: float) -> list[dict[str, Any]]:
+    """Of each cell of a run, the mean of a metric and its limits, as the columns of `summary` have them."""
+    names = metric, *(f"{metric.removesuffix('_rate')}_{end}" for end in ("low", "high"))
+    return [dict(zip(names, cell, strict=True)) for cell in zip(*run.estimate(metric, level), strict=True)]
 
 
 def results(out: str | Path, *, trust: bool = False) -> Evaluation:

@@ -154,10 +154,7 @@ class Evolved(IndexPolicy):
         address, numbers = (0, np.zeros(1)) if measure is None else (measure.routine.address, measure.numbers)
         wide = Wide(
             bernoulli=self._bernoulli,
-            sigma2=self.sigma2,
-            fair=self.fair,
-            parameters=self._own,
-            nets=self._nets,
+            own=self._alone(),
             limits=self._limits,
             per_row=self._per_row(E),
             measure=address,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bandit_envs.kernels import call_routine, episode_kernel, fleeting, inlined
 
 from ..core.agent import Floats
-from .formula import evidence, formula
+from .formula import Own, evidence, formula
 from .network import HIDDEN, HUNDRED, LAYERS, OWN, SHARED, own_features
 
 KEYS = 3  # pulls, distance and mean of an arm, from which follow
@@ -32,10 +32,7 @@ class Wide(NamedTuple):
     """What indices are computed from."""
 
     bernoulli: bool  # whether variances follow from means
-    sigma2: float
-    fair: float  # ln(T / K)
-    parameters: Floats  # (P, 18), as of `at_budget`
-    nets: Floats  # (P, LAYERS, HIDDEN), or (0, 0, 0)
+    own: Own  # as for single arms, of P candidates
     limits: Floats  # (P,): an episode stops once its smallest index is larger
     per_row: int  # how many episodes in a row have the same parameters
     measure: int  # the address of the problem's routine of distances; 0: `distances` is filled in by the caller
@@ -56,10 +53,10 @@ def _take_in(e, k, row, seen, wide):
     if known[0, k] != n or known[1, k] != distance or known[2, k] != mean:
         d, side = abs(distance), 1.0 if distance >= 0.0 else -1.0
         centre = mean - side * d if wide.bernoulli else math.nan
-        w = evidence(n, d, centre, side, wide.sigma2, wide.parameters, row)
-        made[0, k] = formula(n, w, wide.fair, wide.parameters, row)
-        if len(wide.nets) > 0:
-            own = own_features(n, w, mean if wide.bernoulli else math.nan, wide.fair)
+        w = evidence(n, d, centre, side, wide.own.sigma2, wide.own.parameters, row)
+        made[0, k] = formula(n, w, wide.own.fair, wide.own.parameters, row)
+        if len(wide.own.nets) > 0:
+            own = own_features(n, w, mean if wide.bernoulli else math.nan, wide.own.fair)
             made[1, k], made[2, k], made[3, k], made[4, k] = own
         known[0, k], known[1, k], known[2, k] = n, distance, mean
 
@@ -83,13 +80,13 @@ def _share(e, seen, wide):
             below, farthest = (k, distance) if distance > farthest else (below, farthest)
         if seen.mean.shape[1] == K and (leader < 0 or seen.mean[e, k] > seen.mean[e, leader]):
             leader = k
-    spent /= K * math.exp(wide.fair)
+    spent /= K * math.exp(wide.own.fair)
     left = (1.0 / (1.0 + spent) if wide.limits[0] < math.inf else 1.0 - spent) - 0.5
     if leader >= 0:
         leads[leader] = 1.0
     for s in range(2):  # in the order of SHARED
         border, rival = (above, below) if s == 1 else (below, above)
-        shared[s, 0], shared[s, 1], shared[s, 2] = 1.0, 2.0 * s - 1.0, 0.5 * (wide.fair - HUNDRED)
+        shared[s, 0], shared[s, 1], shared[s, 2] = 1.0, 2.0 * s - 1.0, 0.5 * (wide.own.fair - HUNDRED)
         shared[s, 3], shared[s, 4] = left, open_ / K
         shared[s, 5] = made[3, rival] if rival >= 0 else 0.0
         shared[s, 6] = made[3, border] if border >= 0 else 0.0
@@ -99,7 +96,7 @@ def _share(e, seen, wide):
 @inlined
 def _correct(e, row, wide):
     """Add to the indices what the network corrects, bend by bend, so that the loops over arms are vectorised."""
-    made, net, scratch, shared = wide.made[e], wide.nets[row], wide.scratch, wide.shared
+    made, net, scratch, shared = wide.made[e], wide.own.nets[row], wide.scratch, wide.shared
     K = scratch.shape[1]
     for h in range(HIDDEN):
         low, high = 0.0, 0.0
@@ -127,7 +124,7 @@ def least_index(e: int, seen: Seen, wide: Wide):
     for k in range(K):
         _take_in(e, k, row, seen, wide)
         wide.scratch[0, k] = wide.made[e, 0, k]
-    if len(wide.nets) > 0:
+    if len(wide.own.nets) > 0:
         _share(e, seen, wide)
         _correct(e, row, wide)
     for k in range(K):

@@ -95,9 +95,8 @@ INSTANCE = "kalyanakrishnan2010"
 def _schedules(seed: int) -> Numbers:
     """Pulls that DIRECT and HALVING take at the epsilon and delta of the instance, without a single one of them."""
     env: Any = gym.make(ENV, actions="full", instance=INSTANCE).unwrapped
-    direct, halving = make("direct", env), make("halving", env)
-    rounds = zip(halving.sizes, halving.times, strict=False)
-    pulls = {"DIRECT": env.task.K * direct.times, "HALVING": sum(int(n) * int(times) for n, times in rounds)}
+    made = {name: make(name.lower(), env) for name in ("DIRECT", "HALVING")}
+    pulls = {name: int(one.sizes[:-1] @ one.times) for name, one in made.items()}
     settings, most = {"env_id": ENV, "env_kwargs": {"instance": INSTANCE}}, 30 * max(pulls.values())
     return bars(pulls, settings, xscale="log", xlabel="pulls", xlim=(1e4, most))
 

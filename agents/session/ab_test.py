@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
@@ -13,12 +13,13 @@ from unicodedata import normalize
 import numpy as np
 
 from bandit_envs import BetterThanControl, Measurements, measurements
-from bandit_envs.instances import SAID, Count, Measurement, Strata, number_in, repeated, strata_of, uneven
-from bandit_envs.kernels import choice, number
-from bandit_envs.stopping import RATES, Stratified, averages, discoveries, mismatch
+from bandit_envs.instances import DAYS, SAID, SPANS, Count, Measurement, number_in, repeated, strata_of, uneven
+from bandit_envs.kernels import choice, flag, number
+from bandit_envs.stopping import RATES, discoveries, mismatch
 
 from ..core.optional import pandas
 from .session import Session
+from .strata import compared_within, refutation
 from .words import against, shipped
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 ALIKE = 4.0  # standard errors by which the logarithms of variances of normal results may differ
 EFFECTIVE, FEWEST = 12, 500  # results that bear a variance out: so many in effect, of so many
+WITHIN = "within strata; or say strata=False (--pooled)"
 UNPLANNED = 1e-3  # p of the planned shares
 UNLIKE = "the spreads of arms or strata differ: leave sigma out"
 NOISY = "the spread of its results, or the control's, is not borne out yet: give sigma"
@@ -44,7 +46,7 @@ def ab_test(
     sigma: float | str | None = None,
     strata: str | Sequence[str] | bool | None = None,
     closed: bool | None = None,
-    shares: Mapping[Any, float] | None = None,
+    shares: Mapping[Any, float] | str | None = None,
     metric: str | None = None,
     guardrails: Mapping[str, float | str] | None = None,
     lower: Sequence[str] = (),
@@ -70,8 +72,9 @@ def ab_test(
             pooled, and rates must not change. Say it before the test.
         closed: whether all strata are over; one that is not counts nothing. None: a day that is a date is over when it
             is over everywhere on earth, and all others are. False: the last day, or else the last stratum, still grows.
-        shares: of traffic, as planned, by the names of the arms. Where visitors are not split so (p at most .001, at
-            any time) every verdict is open. With them `on_average` is said.
+        shares: of traffic, as planned, by the names of the arms; or the column with that of each row, where it changes.
+            Where visitors are not split so (p at most .001, at any time) every verdict is open. With them `on_average`
+            is said.
         metric: the column that is to be better, where there are several, see `measurements`.
         guardrails: columns of other metrics, and by how much each may be worse than the control: in its own unit, as
             .01, or as a share of the control's mean, "1%". Then the result is a verdict for each variant: to ship, it
@@ -96,14 +99,25 @@ def ab_test(
         ValueError: for a table that has no such control, or less than two variants, and as `Session.tell_table`; for a
             margin or lift of rates within strata without shares, and a lift of other results there.
     """
-    asked: dict[Any, Any] = {metric: (margin, lift)}
+    if isinstance(lower, str) or not isinstance(lower, Collection) or not isinstance(guardrails or {}, Mapping):
+        text = "lower is a list of names, and guardrails are by names"
+        raise ValueError(f"{text}, got {lower!r:.80} and {guardrails!r:.80}")
+    if not (metric is None or np.isscalar(metric)):
+        raise ValueError(f"metric is the name of a column, got {metric!r:.80}")
+    if metric in [*(guardrails or {})] or len(lower) and guardrails is None:
+        raise ValueError(f"lower needs guardrails, of other columns than metric={metric!r:.80}, got {guardrails!r:.80}")
+    less = -1 if metric in lower else 1
+    asked: dict[Any, Any] = {metric: tuple(one and less * number("margin or lift", one) for one in (margin, lift))}
     if guardrails is not None and (metric is None or isinstance(sigma, float | int)):
         raise ValueError(f"guardrails need metric=, and no number as sigma, got {metric!r:.80} and {sigma!r:.80}")
     asked |= {name: _allowed(name, by, -1 if name in lower else 1) for name, by in (guardrails or {}).items()}
-    if unknown := [name for name in lower if guardrails is None or name not in asked]:
+    if unknown := [name for name in lower if name not in [*asked]]:
         raise ValueError(f"lower must be among metric and guardrails, got {unknown[0]!r:.80}")
     tables, others = dict[Any, Any](), [str(name).lower() for name in asked if name is not None]
     delta = number("delta", delta, 0, 1, above=True, below=True)
+    closed = closed if closed is None else flag("closed", closed)
+    if not (strata is None or strata is False or isinstance(strata, str | Sequence)):
+        raise ValueError(f"strata are the names of columns, or False, got {strata!r:.200}")
     given = {"delta": delta, "expected": expected, "rate": choice("rate", rate, RATES), "several": bool(guardrails)}
     for name, (by, share) in asked.items():
         found = measurements(table, metric=name, **columns)
@@ -135,6 +149,8 @@ def _compared(
     if not (known := [one for one in names if text == one] or [one for one in names if text == one.removesuffix(".0")]):
         raise ValueError(f"control must be one of {', '.join(names)}, got {control!r:.200}")
     control, margin, sigma = known[0], given["margin"], given.pop("sigma")
+    if len(names) < 2:
+        raise ValueError(f"{found.of}: it has no variant beside the control, {control!r}")
     if any(len(row.value) > 1 for row in found.rows):
         raise ValueError(f"{found.of}: a result must be one number; name the others by guardrails=")
     binary = all(set(row.value) <= {0, 1} if row.several is None else row.several.mean is None for row in found.rows)
@@ -146,10 +162,11 @@ def _compared(
     for head in repeated(found):
         text = f"{found.of}: several rows of an arm have the same {head!r}: results of one person are not independent"
         warnings.warn(f"{text}: one result of each, or a table of people, is what the promise is of", stacklevel=3)
-    named = found.days if strata in (None, True) else [strata] if isinstance(strata, str) else strata or []
-    cut = strata_of(found, [*named] or (found.days if shares else []), closed, control, today_everywhere())
+    days = sorted(found.days, key=lambda head: (head.lower() in SPANS, head.lower() not in DAYS))[:1]
+    named = days if strata is None else [strata] if isinstance(strata, str) else [*(strata or ())]
+    cut = strata_of(found, named or (days if shares else []), closed, control, today_everywhere())
     n, mean, squares = _cells(found.rows, cut.of, len(cut.over), names, binary)
-    planned = None if shares is None else _planned(shares, names)
+    planned = None if shares is None else _planned(shares, found, cut.of, len(cut.over))
     uneven_p = 1.0 if planned is None else mismatch(n, planned)
     rows = [row for row, s in zip(found.rows, cut.of, strict=True) if cut.over[s]] if named else found.rows
     counts, errors = _summed(rows, binary)
@@ -159,6 +176,7 @@ def _compared(
         counts = {name: one._replace(sd=within[names.index(name)] or None) for name, one in counts.items()}
         SAID.info(cut.said)
     noisy = [] if binary or sigma is not None else _not_borne_out(counts, errors)
+    is_known = sigma not in (None, "common")
     if not binary and sigma is None:
         sigma = max((count.sd or 0.0 for count in counts.values()), default=0.0)
         if counts and not sigma > 0:
@@ -168,7 +186,15 @@ def _compared(
         sigma = number("sigma", sigma, 0, above=True)
     if named:
         problem = BetterThanControl(names.index(control), margin, given["lift"], expected=given["expected"])
-        compared = _stratified(found, names, (n, mean, squares), cut, problem, planned, binary, sigma, several, given)
+        if (averaged := binary and (several or problem.spaces[0] != (1.0, 0.0))) and planned is None:
+            what = "a guardrail" if several else "a margin or lift"
+            raise ValueError(f"{found.of}: {what} of rates needs the planned shares= (--shares) {WITHIN}")
+        if not binary and problem.lift is not None:
+            raise ValueError(f"{found.of}: a lift of results that are not 0 or 1 has no test {WITHIN}")
+        by = {"level": given["delta"], "rate": given["rate"], "averaged": averaged}
+        counted = None if planned is None else planned[cut.over] if cut.over.any() else np.ones((1, len(names)))
+        by |= {"shares": counted}
+        compared = compared_within(names, (n, mean, squares), cut, problem, sigma, **by)
     else:
         facts: dict[str, Any] = {"problem": "BetterThanControl", "arms": names, "control": control}
         facts |= {name: value for name, value in given.items() if name != "rate"}
@@ -176,10 +202,12 @@ def _compared(
         with warnings.catch_warnings(), Session("uniform(stop='certificate')", facts, store=":memory:") as session:
             session.tell_all(counts.items())
             compared = session.comparison(given["rate"])
-    rest = {head: cells for head, cells in found.rest.items() if head not in named}
+    rest = {head: cells for head, cells in found.rest.items() if head not in (*named, shares)}
     moved = uneven(replace(found, rest=rest), control, cut.of if named else ())
     why = dict.fromkeys(names if control in noisy else noisy, NOISY) | moved
     why |= dict.fromkeys(names if compared.attrs.get("unlike") else (), UNLIKE)
+    if is_known and named and (text := refutation(n, squares, sigma, cut.noun)):
+        why |= dict.fromkeys(names, text)
     if uneven_p <= UNPLANNED:
         why = dict.fromkeys(names, f"traffic is not split as planned (p {uneven_p:.2g})")
     why.pop(control, None)
@@ -187,17 +215,30 @@ def _compared(
     compared.loc[compared["name"].isin(list(why)), flags] = False
     pooled = [name for name in compared.columns if compared[name].dtype.kind == "f" and name != "mean"]
     compared.loc[compared["name"].isin([*moved] if uneven_p > UNPLANNED else []), pooled] = math.nan
-    compared.attrs |= {"open": why, "approximate": bool(noisy), "sigma": sigma, "mismatch": uneven_p}
-    compared.attrs["read"] = f"{found.read}; {cut.said}" if named else found.read
+    compared.attrs |= {"open": why, "approximate": bool(noisy), "sigma": sigma}
+    compared.attrs |= {"read": f"{found.read}; {cut.said}" if named else found.read}
+    compared.attrs |= {"mismatch": None if planned is None else uneven_p}
     compared["verdict"] = [row[-1] for row in against(compared)[1].values()]
     return compared
 
 
-def _planned(shares: Mapping[Any, float], names: Sequence[str]) -> NDArray[np.float64]:
-    known = {normalize("NFC", str(name)).strip(): number("shares", x, 0, above=True) for name, x in shares.items()}
-    if lost := [name for name in names if name not in known]:
-        raise ValueError(f"shares must be of all arms, got {shares!r:.200} without {lost[0]!r:.80}")
-    return np.array([known[name] for name in names])
+def _planned(shares: Any, found: Measurements, of: Sequence[int], S: int) -> NDArray[np.float64]:
+    """The planned shares, (S, K), of a mapping or a column of the table; 0 of arms that a stratum lacks."""
+    names, planned = found.arms, np.zeros((S, len(found.arms)))
+    if isinstance(shares, Mapping):
+        known = {normalize("NFC", str(name)).strip(): number("shares", x, 0, above=True) for name, x in shares.items()}
+        if lost := [name for name in names if name not in known]:
+            raise ValueError(f"shares must be of all arms, got {shares!r:.200} without {lost[0]!r:.80}")
+        return planned + [known[name] for name in names]
+    if not isinstance(shares, str) or shares not in found.rest:
+        columns = f"or one of the columns {[*found.rest][:10]}"
+        raise ValueError(f"shares are by the names of arms, as A=0.5, {columns}, got {shares!r:.200}")
+    for row, s, cell in zip(found.rows, of, found.rest[shares], strict=True):
+        share = number(f"{found.of}, {row.place}: {shares!r:.80}", number_in(str(cell)), 0, above=True)
+        if planned[s, names.index(row.arm)] not in (0.0, share):
+            raise ValueError(f"{found.of}, {row.place}: {row.arm!r:.80} has two planned shares in one stratum")
+        planned[s, names.index(row.arm)] = share
+    return planned
 
 
 def _cells(
@@ -211,92 +252,6 @@ def _cells(
         for name, (n, ones, mean, sd) in _summed(part, binary)[0].items():
             found[:, s, names.index(name)] = n, ones / n if binary else mean, (n - 1) * (sd or 0.0) ** 2
     return found
-
-
-def within_strata(n: Any, mean: Any, squares: Any, problem: BetterThanControl, sigma: Any) -> Stratified:
-    """The evidence within strata, of cells (S, K); `sigma` None: results are 0 or 1."""
-    c, b, hoped = problem.control, problem.spaces[0][1], 0.0
-    if problem.expected is not None:
-        low, high = np.array(problem.expected) if sigma is not None else np.clip(problem.expected, 1e-9, 1 - 1e-9)
-        hoped = high - low - b if sigma is not None else math.log(high / (1 - high)) - math.log(low / (1 - low))
-        if not hoped > 0:
-            raise ValueError(f"expected must be the control's mean and one beyond the margin, got {problem.expected}")
-    if sigma is None:
-        return Stratified.odds(n, np.rint(n * mean), c, hoped)
-    if sigma == "common":
-        return Stratified.common(n, mean, squares, c, (b, b))
-    return Stratified.means(n, mean, c, sigma or 1.0, (b, b), hoped)
-
-
-def _stratified(
-    found: Measurements, names: list[str], cells: Any, cut: Strata, problem: BetterThanControl, planned: Any,
-    binary: bool, sigma: Any, several: bool, given: Mapping[str, Any],
-) -> DataFrame:  # fmt: skip
-    """The comparison within strata that are over, by their cells (3, S, K)."""
-    (a, b), c, delta, rate = problem.spaces[0], problem.control, given["delta"], given["rate"]
-    n, mean, squares = (one if len(one) else np.zeros((1, len(names))) for one in cells)
-    n = np.where(n[:, [c]] > 0, n, 0.0)
-    averaged, x = binary and (several or (a, b) != (1.0, 0.0)), np.rint(n * mean)
-    if averaged and planned is None or a != 1.0 and not binary:
-        how = "needs the planned shares=" if binary else "of results that are not 0 or 1 has no test"
-        raise ValueError(f"{found.of}: a margin or lift {how} within strata; or say strata=False (--pooled)")
-    one = within_strata(n, mean, squares, problem, sigma)
-    there = (n > 0) & (n[:, [c]] > 0) & (np.arange(len(names)) != c)
-    w = np.where(there, 1 / (1 / np.maximum(n, 1) + 1 / np.maximum(n[:, [c]], 1)), 0.0)
-    ours, base, every = (w * mean).sum(axis=0), (w * mean[:, [c]]).sum(axis=0), n.sum(axis=0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        gap, total = (ours - base) / w.sum(axis=0), np.where(every > 0, (n * mean).sum(axis=0) / every, np.nan)
-        lift = np.where((ours >= 0) & (base > 0), ours / base - 1, np.nan)
-
-    def claimed(evidence: Any) -> tuple[Any, Any, Any]:
-        """The largest evidence at the end of a day; and the arms that are better, and worse."""
-        top = np.maximum(evidence[cut.ends or [-1]].max(axis=0), 0.0)
-        now = np.where(np.arange(len(names)) == c, -np.inf, (evidence[-1] if rate == "fdr" else top)[:, 0])
-        return top, discoveries(now, delta, rate), discoveries(np.where(now == -np.inf, now, top[:, 1]), delta)
-
-    def cut_off(ends: Any, edge: float, sides: Any) -> Any:
-        """Intervals of which those of what is found lie on its side."""
-        low, high = (np.where(side & (rate == "familywise"), far(end, edge), end)
-                     for side, far, end in zip(sides, (np.fmax, np.fmin), ends.T, strict=True))  # fmt: skip
-        return low, high
-
-    top, *once = claimed(one.evidence)
-    once = [side & (not averaged) for side in once]
-    ends, ends_of = one.interval(delta), {"": (gap * np.nan,) * 2, "lift_": (gap * np.nan,) * 2}
-    steady = (one.same > delta) & ~(once[0] & ((ends[:, 1] <= b) | once[1]) | once[1] & (ends[:, 0] >= b))
-    better, worse = (side & steady for side in once)
-    average, ends = [side & False for side in once], cut_off(ends, b, (better, worse))
-    if planned is not None and binary:
-        of_average, *average = claimed(averages(n, x, c, planned, a, b))
-        for name, effect, edge in (("", gap, b if a == 1 else np.nan), ("lift_", lift, a - 1 if b == 0 else np.nan)):
-            nats = lambda z, sign, by=name: averages(
-                n, x, c, planned, *((np.maximum(1 + z, 0.0), 0.0) if by else (1.0, z))
-            )[..., int(sign < 0)]
-            of_mean = replace(one, effect=effect, _nats=nats, _reach=1.0 if name == "" else 10.0)
-            ends_of[name] = cut_off(of_mean.interval(delta).clip(-1.0, 1.0 if name == "" else np.inf), edge, average)
-        (top, (better, worse)) = (of_average, average) if averaged else (top, (better, worse))
-    if not binary:
-        ends_of[""] = ends
-    numbers = {"difference": gap, "low": ends_of[""][0], "high": ends_of[""][1]}
-    numbers |= {"lift": lift, "lift_low": ends_of["lift_"][0], "lift_high": ends_of["lift_"][1]}
-    if binary:
-        numbers |= dict(zip(("odds", "odds_low", "odds_high"), np.exp([one.effect, *ends]), strict=True))
-    numbers |= {"p": np.exp(-top[:, 0]), "p_worse": np.exp(-top[:, 1]), "same": one.same}
-    numbers = {name: np.where(np.arange(len(names)) == c, np.nan, value) for name, value in numbers.items()}
-    flags = {"better": better, "worse": worse, "better_once": once[0], "worse_once": once[1]}
-    flags |= {"on_average": average[0], "worse_on_average": average[1]}
-    known = {
-        "name": names,
-        "pulls": every.astype(int),
-        "strata": [int(there.any(axis=1).sum()) if k == c else x for k, x in enumerate(there.sum(axis=0))],
-        "mean": total,
-    }
-    table: DataFrame = pandas().DataFrame(known | numbers | flags)
-    table.attrs |= {"level": delta, "rate": rate, "rate_level": delta, "by": problem.beyond, "doubts": []}
-    table.attrs |= {"control": names[c], "minimize": False, "noun": cut.noun, "averaged": averaged}
-    at = f"{'on' if cut.noun == 'day' else 'in'} at least one {cut.noun}"
-    table.attrs |= {"unlike": one.unlike, "strata": cut.said, "at": at}
-    return table
 
 
 def _shipped(tables: Mapping[Any, Any], lower: Sequence[str]) -> DataFrame:

@@ -55,18 +55,27 @@ def numbers_of(certifier: Certifier, seen: Statistics, certain: bool) -> Floats:
     """The numbers of a certifier: a claimed scale counts where results bear it out, else the known one.
 
     Where none is known, and the results are too few to bear it out, it counts unless what follows is to be `certain`.
+    Then it counts once enough results are repeated, but for arms with `few` results.
     """
     numbers, trial = certifier.numbers.copy(), certifier.trial(seen.pulls, seen.variance)
-    if trial is not None and (trial.refuted or trial.waits and (certain or numbers[stopping.DOUBT] < math.inf)):
+    waits = trial is not None and (trial.repeats < trial.every if certain else trial.waits)
+    if trial is not None and (trial.refuted or waits and (certain or numbers[stopping.DOUBT] < math.inf)):
         numbers[[stopping.VARIANCE, stopping.PRIOR]] *= min(numbers[stopping.DOUBT], 1e200)
     numbers[stopping.DOUBT] = 0.0
     return numbers
 
 
+def few(certifier: Certifier, seen: Statistics) -> int:
+    """How many results an arm needs before a claimed scale that counts is certain of it; 1 where none counts."""
+    trial = certifier.trial(seen.pulls, seen.variance)
+    return 1 if trial is None or trial.refuted or trial.repeats < trial.every else trial.each
+
+
 class Claims:
     """The claims about the arms that there are, (K,), and what they rest on: a function of the results in order."""
 
-    def __init__(self, task: Task, certifier: Certifier, delta: float) -> None:
+    def __init__(self, task: Task, certifier: Certifier, delta: float, least: int = 1) -> None:
+        self.least = least  # results of an arm, see `few`
         K, self.certifier, self.numbers, self.need = task.K, certifier, certifier.numbers, math.log(task.K / delta)
         self.count, self.told, self.seen = 0, 0, Statistics.of(task)  # entries of the results, and how many they are
         self.found, known = [Claim()] * K, self.numbers[stopping.COMMON :]
@@ -111,6 +120,8 @@ class Claims:
 
     def _alone(self, arms: Ints, shown: Floats, at: Ints, _: Sequence[str]) -> None:
         """Where each arm counts by itself: the certificate of an answer of this arm, at its share of delta."""
+        known = shown[:, 0] >= self.least
+        arms, shown, at = arms[known], shown[known], at[known]
         lead = (len(arms), 1) if self.certifier.D == 1 else (len(arms), 1, self.certifier.D)
         mean, variance, *moments = (part.reshape(lead).copy() for part in np.split(shown[:, 1:], 4, axis=1))
         pulls, inside = shown[:, :1].astype(np.int64, order="C"), np.full((len(arms), 1), -1, np.int8)
@@ -131,7 +142,9 @@ class Claims:
             self.look = now + max(1, now // 200)
             seen = variance if self.numbers[stopping.DISTRIBUTION] == stopping.BOUNDED else variance[:1]
             found = stopping.sides(self.certifier, pulls[None], mean[None], seen.reshape(1, -1))[0]
-            for one in np.flatnonzero((found >= need).any(axis=1) & np.isfinite(found[:, 0])):
+            known = np.isfinite(found[:, 0]) & (pulls >= self.least)
+            known &= pulls[int(self.numbers[stopping.COMMON])] >= self.least
+            for one in np.flatnonzero((found >= need).any(axis=1) & known):
                 side = 1 if found[one, 0] >= need and found[one, 0] > found[one, 1] else -1
                 within = ", or within the tolerance" * bool(self.numbers[stopping.TOLERANCE_AT] > 0)
                 by = " by the margin" * (tuple(self.numbers[-2:]) != (1.0, 0.0) or D > 1)
@@ -140,7 +153,7 @@ class Claims:
     def _pairs(self, arms: Ints, shown: Floats, at: Ints, names: Sequence[str]) -> None:
         """Where arms are compared: what follows from all pairs that have ever been certified."""
         before, first, K = self.first.max(), self.first, len(names)
-        stopping.certified_pairs(self.numbers, self.moves, self.needs, arms, shown, at, *self.kept, first)
+        stopping.certified_pairs(self.numbers, self.moves, self.needs, arms, shown, at, *self.kept, first, self.least)
         k, epsilon, within = int(self.numbers[stopping.COMMON]), self.numbers[stopping.COMMON + 1], ""
         for now in np.unique(first[first > before]):
             over = (first > 0) & (first <= now)
@@ -182,9 +195,18 @@ def _listed(arms: Ints, names: Sequence[str]) -> str:
     return (", ".join(names[arm] for arm in arms[:MOST_NAMES]) or "all that could be") + more
 
 
+def known_at(state: Any, least: int) -> Bools:
+    """The arms that there are which have so many results, (K,), beside a control that has."""
+    pulls: Ints = state.statistics.pulls[state.active]
+    control = state.run.problem.control_arm
+    return np.asarray((pulls if control is None else np.minimum(pulls, pulls[control])) >= least)
+
+
 def found_now(state: Any) -> list[Claim]:
     """The arms that are found at the rate of false discoveries, of all that there are, by the results of now."""
     run, seen = state.run, state.statistics.at(state.active)
+    if state.strata is not None:
+        raise ValueError("within days or plates a rate of false discoveries is that of comparison('fdr')")
     if run.delta is None or run.certifier is None or run.certifier.kind not in stopping.SIDED:
         raise ValueError("a rate of false discoveries needs a delta, and Threshold, AllGood or BetterThanControl")
     if run.certifier.numbers[stopping.BOUNDARY] == stopping.KAUFMANN:
@@ -193,7 +215,8 @@ def found_now(state: Any) -> list[Claim]:
     if numbers[stopping.DISTRIBUTION] == stopping.BOUNDED:
         variance = stopping.with_moments(variance, seen.moments[None])
     evidence = stopping.sides(run.certifier._replace(numbers=numbers), seen.pulls[None], seen.mean[None], variance)
-    over = stopping.discoveries(evidence[0, :, 0], run.delta * run.share.ratio, "fdr")
+    known = known_at(state, few(run.certifier, seen))
+    over = stopping.discoveries(np.where(known, evidence[0, :, 0], -math.inf), run.delta * run.share.ratio, "fdr")
     found = [Claim(event="withdrawn") for _ in state.names]
     for place, arm in enumerate(state.active):
         found[arm] = Claim(int(over[place]), None, "of those in now, few are wrong on average" if over[place] else "")
@@ -216,10 +239,11 @@ def claimed(state: Any) -> list[Claim]:
     certainty, certifier = state.certificate, run.certifier
     if certifier is None or certainty is None or certifier.kind not in (*ALONE, *PAIRS):
         raise ValueError("nothing is claimed of single arms: of a table, or of an answer without a certificate")
-    numbers = numbers_of(certifier, state.statistics.at(state.active), True)
+    seen = state.statistics.at(state.active)
+    numbers, least = numbers_of(certifier, seen, True), few(certifier, seen)
     kept: Claimed = state.claims
-    if (now := kept.now) is None or not np.array_equal(now.numbers, numbers):
-        now = kept.now = Claims(run.task, certifier._replace(numbers=numbers), run.delta * run.share.ratio)
+    if (now := kept.now) is None or now.least != least or not np.array_equal(now.numbers, numbers):
+        now = kept.now = Claims(run.task, certifier._replace(numbers=numbers), run.delta * run.share.ratio, least)
     now.take_in([(state.place.get(arm, -1), x) for arm, x in state.results[now.count :]], names, kept.looks)
     over = run.over and run.final is not None and certainty >= 1.0 - run.delta * (1 + run.share.owed) - 1e-12
     for place, arm in enumerate(state.active):

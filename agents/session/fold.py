@@ -34,7 +34,7 @@ from .design import Rules, cells_of_blocks, refuse_counts
 from .log import ADDED, ASKED, COUNTED, FAILED, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event
 from .promise import Share, share_of
 from .setup import MOST_DIGITS, WHOLE, Setup, arm_of
-from .strata import Strata, StrataRun
+from .strata import Blocks, StrataRun
 
 AHEAD = 32  # rows of a table that an arm is asked for beyond the first that lacks a result, and one for each question
 EACH = 8  # results that may wait in line for each question without a result, and AHEAD more, before none is asked for
@@ -93,7 +93,7 @@ class State:
             self.order = orders(root_key(setup.public_seed)[:, None], np.zeros(1, np.uint64), setup.task.items)[0]
             self.rank = np.argsort(self.order)
         self.claims = Claimed()
-        self.strata = Strata(self) if "blocks" in setup.wishes and not self.blocks else None
+        self.strata = Blocks(self) if "blocks" in setup.wishes and not self.blocks else None
         self._begin()
 
     # --- the fold -----------------------------------------------------------------------------------------------------
@@ -117,10 +117,12 @@ class State:
                 if event.at is not None:  # imported events are old
                     self.signs[event.who] = max(event.at, self.signs.get(event.who, event.at))
                 self._count(event, due)
-            for _, block in groupby(due, key=_table):
+            for _, block in groupby(due, key=_table if self.strata is None else bool):  # a stratum closes as a whole
                 if results := [result for one in block if (result := self._counted(one)) is not None]:
                     self.run.tell(results)
                 self.claims.looks.add(len(self.results))
+            if self.strata is not None and not due:  # a question closes one, too
+                self.run.tell([])
 
     def _count(self, event: Event, due: list[Event]) -> None:
         """Take in an event; the results that count from now on are added to `due`."""
@@ -133,6 +135,8 @@ class State:
                 self._begin()
         if self.strata is not None and kind == ASKED and event.about is None:
             self.strata.asked(event)
+        if self.strata is not None and kind == NOTE:
+            self.strata.remark(event.text or "")
         if event.number in self.undone:
             if self.blocks and kind == ASKED and event.about is None:  # its place in the block stays empty
                 due.append(event._replace(kind=FAILED, value=(math.nan, event.value)))

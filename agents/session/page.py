@@ -71,10 +71,7 @@ WAITING = 2048  # connections that are not accepted yet
 
 
 def state(session: Session, find: str = "", last: int = MOST_EVENTS, every: bool = False) -> dict[str, Any]:
-    """What the page shows, JSON-able: of the arms, those whose names hold the text `find`, and `last` events.
-
-    `every`: all of these arms, for the table; `charted` are those that there are without it.
-    """
+    """What the page shows, JSON-able: `last` events, and arms whose names hold `find`, `every` one or the charted."""
     table, task = session.arms(), session.task
     columns = {name: table[name].to_numpy() for name in table.columns}
     ahead, unsure, pending = session.next(), session.unsure(), list[dict[str, Any]]()

@@ -12,7 +12,6 @@ from bandit_envs.instances import Count
 from .design import asked_by, refuse_parts
 from .fold import State, count_of, sample_of
 from .log import COUNTED, TOLD, Event
-from .setup import checked_name
 from .tables import already
 
 Row = tuple[str, Any, Any, Any]  # a place for errors, an arm, a value, and an item or None
@@ -100,7 +99,7 @@ class _Results:
     def add(self, place: str, arm: Any, value: Any, item: Any) -> None:
         """Add a result, checked."""
         state, is_question, row = self.state, isinstance(arm, (Ask, Question)), None
-        name = None if state.strata is None or item is None else checked_name(item, f"a {state.strata.kind}")
+        name = None if state.strata is None or item is None else state.strata.named(item)
         if isinstance(value, Count):
             value = count_of(self.task, value, state)
             if is_question or item is not None and state.strata is None:
@@ -116,8 +115,11 @@ class _Results:
         one = state.present(arm.arm) if is_question else state.arm(arm)
         sample = sample_of(self.task, value)
         asked = about is not None and about not in state.undone
+        of_stratum = state.strata is None or about is None or not asked or state.strata.is_of(about, name)
         if asked and (about not in state.places or state.events[about].arm != one):
             raise ValueError(f"the question {about} was asked again, or is not about this arm")
+        if not of_stratum and state.strata is not None:
+            raise ValueError(f"the question {about} is not of the {state.strata.kind} {name!r:.80}")
         item = arm.item if item is None and is_question else item
         item = state.item(state.row_asked[about]) if item is None and about in state.row_asked else item
         if item is not None and not self.task.items and state.strata is None:

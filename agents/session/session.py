@@ -21,6 +21,7 @@ from bandit_envs.instances import Count, Measurements, uneven, within
 from bandit_envs.kernels import choice, flag, integer, number, orders, root_key
 from bandit_envs.stopping import RATES
 
+from ..evaluation.plots import save
 from . import tables
 from .design import batch_of, code_of, in_wells, map_of, plated, refuse_code, refuse_stranger
 from .doubts import about_failures, about_noise, doubts, rounded
@@ -28,7 +29,7 @@ from .fold import FEWEST_ARMS, State, fold, limits_of
 from .log import ADDED, ASKED, FAILED, LARGEST, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event, Log
 from .questions import Ask, Question, Row, events_of, placed, refuse_beyond_budget
 from .rehearsal import Rehearsal, rehearse, studies_of
-from .results import drawn, results_table
+from .results import compares, drawn, results_table
 from .running import Running
 from .setup import Setup, checked_name
 from .statements import contradictions
@@ -177,6 +178,8 @@ class Session:
         def asked(state: State) -> list[Event]:
             old = [] if {"raters", "repeats"} & set(self.wishes) else state.orphans(who, lease)[:n]
             new = state.cells_wanted(n - len(old), who)
+            if new and state.strata is not None:
+                state.strata.refuse_late(Event(0, ASKED))
             if "blind" in self.wishes and "plate" not in self.wishes and len(new) > 1:  # places would give arms away
                 key, call = root_key(self._setup.public_seed)[:, None], np.array([state.upto], np.uint64)
                 new = [new[place] for place in orders(key, call, len(new))[0]]
@@ -300,7 +303,7 @@ class Session:
             arm = asks.get(asked, one.arm)
             rows.append((place, arm, one.several or value, one.item if self.task.items else None))
         if strata is not None and plate is None:
-            rows = [(*row[:3], name) for row, name in zip(rows, strata.read(found), strict=True)]
+            rows = strata.ordered(found, rows)
         return self._record(rows, who, found.of, again)
 
     def _record(
@@ -455,9 +458,8 @@ class Session:
         with self._now() as state:
             found, seen = np.full(len(state.names), np.nan), state.statistics.at(state.active)
             if isinstance(run := state.run, StrataRun):
-                found[state.active] = np.where(
-                    run.open | (run.sides != 0), np.sqrt(2.0 * run.evidence.max(axis=1)), np.nan
-                )
+                found[state.active] = np.sqrt(2.0 * np.maximum(run.evidence.max(axis=1), 0.0))
+                found[state.control_arm or 0] = np.nan
                 return found
             margin = np.nan_to_num(np.abs(state.run.problem.margin(seen.means())[0]), nan=0.0, posinf=0.0, neginf=0.0)
             found[state.active] = margin * np.sqrt(seen.scored) / (state.spread or self._setup.task.sigma)
@@ -491,9 +493,7 @@ class Session:
 
         Wells are filled row by row; those that were not asked for, or were undone, are "". A plate of another size than
         6, 12, 24, 48, 96, 384 or 1536 wells is a part of the next larger one. As CSV it is a `layout` of `tell_table`.
-
-        Raises:
-            ValueError: where there are no plates, for another plate, and beyond 1536 wells.
+        A ValueError names plates that there are not, and more wells.
         """
         return self._look(lambda state: map_of(state, plate))
 
@@ -769,30 +769,31 @@ class Session:
         return self._look(lambda state: tables.arms_table(state, one))
 
     def results(self) -> DataFrame:
-        """The table of `arms`; where there is a control with the columns of `comparison`, NaN of withdrawn arms.
-
-        Of those `low` and `high` are `difference_low` and `difference_high`.
-        """
+        """The table of `arms`, with a control that of `comparison` beside it, `difference_low` and `_high` its ends."""
         return self._look(results_table)
 
     def plot(self, path: str | Path | None = None) -> Figure:
-        """The arms with their means, or differences from the control, and intervals, sorted; a dashed boundary.
+        """The arms by their means, or differences or odds against the control, with intervals, and the boundary.
 
-        Colours and markers are by `claim` or, without claims, by the answer; withdrawn arms are left out. Arrows are at
-        intervals that go on beyond the axis.
+        Colours and markers are by `claim` or, without claims, by the answer; withdrawn arms are left out. Arrows: an
+        interval goes on.
 
         Args:
             path: a file to write as well, PNG, SVG or PDF.
 
         Raises:
-            ValueError: of arms of several dimensions without a control, and where no mean is known yet.
+            ValueError: without a control of arms of several dimensions, and with blocks, where means do not compare;
+                and where no mean is known yet.
         """
-        return self._look(lambda state: drawn(state, self.boundary, path))
+        figure = self._look(lambda state: drawn(state, self.boundary))
+        if path is not None:
+            save(figure, path)
+        return figure
 
     @property
     def compares(self) -> bool:
         """Whether there is a control that arms are compared with."""
-        return self._look(lambda state: state.control_arm is not None and state.run.certifier is not None)
+        return self._look(compares)
 
     def comparison(self, rate: str = "familywise") -> DataFrame:
         """A table of the arms that there are against the control, of `BetterThanControl`, at any time.

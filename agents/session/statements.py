@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from bandit_envs import stopping
 
-from .claims import Claim, claimed, numbers_of
+from .claims import Claim, claimed, few, known_at, numbers_of
 from .course import Statistics
 from .doubts import about_noise
 from .fold import State
@@ -91,11 +91,17 @@ def against_control(state: State) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]
     strict: Any = copy.copy(state.run.problem)
     strict.tolerance = 0.0
     evidence = strict.arm_evidence(**counts_on(state, state.statistics.at(state.active)))
-    evidence[strict.control] = -np.inf
+    evidence[[strict.control, *np.flatnonzero(~known_arms(state))]] = -np.inf
     level = (state.run.delta or UNASKED) * state.run.share.ratio
     better, worse = (stopping.discoveries(evidence[:, side], level) for side in (0, 1))
     better[strict.control] = worse[strict.control] = False
     return better, worse
+
+
+def known_arms(state: State) -> NDArray[np.bool_]:
+    """The arms that there are of which a claimed scale may be certain, (K,)."""
+    assert state.run.certifier is not None
+    return known_at(state, few(state.run.certifier, state.statistics.at(state.active)))
 
 
 def counts_on(state: State, seen: Statistics) -> dict[str, Any]:

@@ -2,8 +2,9 @@
 
 A stratum is a plate of the design, or what `tell` and tables name as its `item` (columns of days, or "plate"), or else
 the day on which a question was asked, or a result without one recorded, in UTC. It is closed once none of its questions
-waits and a later one has begun, or, of a plate of the design, once it is full. Then it counts; until then it counts
-nothing, and what comes later is refused. So which results count does not depend on what they are.
+waits and a later one has begun, or, of a plate of the design, once it is full. It counts once it and all earlier ones
+are closed; until then it counts nothing, and what comes later is refused. So which results count does not depend on
+what they are.
 
 Claims go by `bandit_envs.stopping.Stratified`. Each open arm gets wells in turn, first those that need fewest more.
 """
@@ -13,35 +14,41 @@ from __future__ import annotations
 import copy
 import itertools
 import math
-import re
+import operator
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
-from typing import Any
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs.instances import Measurements
+from bandit_envs.instances import Measurements, Strata, day_of, strata_of
 from bandit_envs.kernels import require
-from bandit_envs.stopping import Stratified
+from bandit_envs.stopping import Stratified, averages, discoveries
 
+from ..core.optional import pandas
 from .claims import Claim
 from .course import UNDECIDED, Part, Result, Run, Statistics
 from .design import Rules, controls_of
 from .log import ASKED, RESULTS, Event
+from .setup import checked_name
 
-MIDNIGHT = re.compile(r"(\d{4}-\d\d-\d\d)[ T].*")  # a time, of which the day counts
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
 State = Any  # that of `fold`, which needs this module
 UNASKED = 0.05  # delta of what is said, where a session has none
-MOST = 1000  # strata that are played
+MOST, FAR = 1000, 30.0  # strata that are played; for a log odds ratio without an end
 REFUTED = 1e-3  # p of the spread within strata, from which on a sigma is refuted
 UNLIKE = (
-    "spreads differ between arms or plates: one sigma of all is refuted. Nothing is claimed, and what was claimed is "
-    "withdrawn; begin another session with sigma, the largest one that is known"
+    "spreads differ between arms or {0}s: one sigma of all is refuted. Nothing is claimed, and what was claimed is "
+    "withdrawn. Results vary most on {1!r}: where that was read wrongly, undo its table (undo --table), or its {0}; "
+    "else begin another session with sigma, the largest one that is known"
 )
 
 
-class Strata:
+class Blocks:
     """The strata of a session, in the order in which they have begun.
 
     Attributes:
@@ -56,6 +63,8 @@ class Strata:
         self.names = dict[int, str]()
         self.sums = dict[str, dict[int, list[float]]]()
         self._rules, self._plates, self._full = Rules(state, None), 0, set[str]()  # that fills plates
+        self.played = False  # in a rehearsal, in which nothing waits
+        self._filling = ""  # a plate of the design that lacks questions
 
     def asked(self, event: Event) -> None:
         """Give a question its stratum; one that was undone keeps its well."""
@@ -64,6 +73,7 @@ class Strata:
             self._plates += self._rules.wells == 1
             name = f"plate {self._plates}"
             self._full |= {name} if self._rules.wells == self.plate else set()
+            self._filling = name if name not in self._full else ""
         else:
             name = f"{event.at:%Y-%m-%d}"
         self.names[event.number] = name
@@ -73,6 +83,12 @@ class Strata:
         """The stratum of a result."""
         about = self.state.places.get(event.about or 0)
         return event.stratum or self.names.get(about or 0) or f"{event.at:%Y-%m-%d}"
+
+    def named(self, item: Any) -> str:
+        """The name of a stratum, checked; the same of a day in all forms and times."""
+        text = checked_name(item, "a stratum").removesuffix(".0")
+        text = f"plate {text}" if self.plate and f"plate {text}" in self.sums else text
+        return str(day_of(text)) if self.kind == "day" else text
 
     def shown(self, event: Event) -> str | None:
         """The stratum of a question or result, for the history."""
@@ -90,11 +106,22 @@ class Strata:
         known[:] = every, known[1] + off * n / every, known[2] + square + off * off * known[0] * n / every
 
     @property
-    def closed(self) -> list[str]:
-        """The names of those that count."""
-        waits = {self.names[self.state.places[one]] for one in self.state.asks}
+    def over(self) -> dict[str, bool]:
+        """Whether each is over."""
+        asks, late = ((), ()) if self.played else (self.state.asks, self.state.late)
+        waits = {self.names[self.state.places[one]] for one in asks} | {*map(self.of, late)}
         last = next(reversed(self.sums), "")
-        return [name for name in self.sums if name not in waits and (name != last or name in self._full)]
+        return {name: name not in waits and (name != last or name in self._full) for name in self.sums}
+
+    @property
+    def closed(self) -> list[str]:
+        """The names of those that count: all up to the first that is open, which cannot be kept so for its results."""
+        return [name for name, _ in itertools.takewhile(operator.itemgetter(1), self.over.items())]
+
+    def remark(self, text: str) -> None:
+        """Take in a remark: "NAME is over" closes a stratum."""
+        name = text.removesuffix(" is over")
+        self._full |= {name} & {*self.sums} if name != text else set()
 
     def is_of(self, asked: int, name: str | None) -> bool:
         """Whether a question is of the stratum that a user calls so: a plate by its number, too."""
@@ -102,19 +129,28 @@ class Strata:
         return name in (None, there) or there == f"{self.kind} {name}"
 
     def refuse_late(self, event: Event) -> None:
-        """Refuse a result of a stratum that is closed."""
+        """Refuse a result, or question, of a stratum that is closed, or would close a plate that is being filled."""
+        if event.kind == ASKED and self.plate:
+            return
+        if self.plate and not event.about and not event.stratum:
+            name = self.state.called(event.arm or 0)
+            raise ValueError(f"on which plate is {name}? No question about it waits there: hand one over, or say item=")
         name = self.of(event) if event.at or event.about or event.stratum else f"{datetime.now(UTC):%Y-%m-%d}"
-        if name in self.closed:
+        if self.over.get(name):
             later = f"{next(reversed(self.sums))!r} has begun" if name not in self._full else "it is full"
             text = f"the {self.kind} {name!r:.80} is closed, as {later}: it counts as it is, whatever comes later"
             raise ValueError(f"{text}. Undo its results to record them once more")
+        if self._filling and name not in self.sums:
+            raise ValueError(f"{name!r:.80} would close {self._filling!r}: ask for its other wells first")
 
-    def read(self, found: Measurements) -> list[str | None]:
-        """The strata of the rows of a table: by its column of items, or that of plates or days; None: it has none."""
-        by = [head for head in found.rest if head.lower() == self.kind] or [*found.days]
+    def ordered(self, found: Measurements, rows: list[Any]) -> list[Any]:
+        """The rows of a table with their strata: its column of items, or of plates or days, in the order of these."""
+        by = [head for head in found.rest if head.lower() == self.kind] or [*found.days][:1]
         if any(one.item for one in found.rows) or not by:
-            return [one.item or None for one in found.rows]
-        return [MIDNIGHT.sub(r"\1", str(cell)).strip().removesuffix(".0") for cell in found.rest[by[0]]]
+            return [(*row[:3], one.item or None) for row, one in zip(rows, found.rows, strict=True)]
+        of, cells = strata_of(found, by, True, "", date.max).of, found.rest[by[0]]
+        named = [(*row[:3], cell) for row, cell in zip(rows, cells, strict=True)]
+        return [named[i] for i in sorted(range(len(rows)), key=of.__getitem__)]
 
     def arrays(self, arms: Sequence[int]) -> NDArray[np.float64]:
         """n, means and squares of these arms in the strata that count, (3, S, K)."""
@@ -131,14 +167,14 @@ class StrataRun(Run):
             of each arm that there is, 1, -1 or 0, and after how many results.
     """
 
-    def __init__(self, *facts: Any, strata: Strata) -> None:
+    def __init__(self, *facts: Any, strata: Blocks) -> None:
         super().__init__(*facts)
         self.problem: Any
         self.strata, self.control = strata, int(self.problem.control_arm or 0)
         self.found: Stratified | None = None
         self.sides, self.since = np.zeros((2, self.task.K), np.int64)
         self.evidence = np.zeros((self.task.K, 2))  # the largest so far
-        self._counted, self.plays = 0, False  # a rehearsal, whose arms have one spread
+        self._counted, self.plays = (0, 0.0), False  # a rehearsal, whose arms have one spread
 
     certifier = None  # none goes by sums over strata
     wary = False
@@ -152,11 +188,17 @@ class StrataRun(Run):
         for arm, sample in results:
             self.told += sample.n if isinstance(sample, Part) else 1
             self._take_in(arm, sample)
-        if len(self.strata.closed) != self._counted:
-            self.look()
+        self.catch_up()
         self._look_at_the_end()
         if not self.over and self.delta is not None and not self.open.any():
             self._end(self.plug_in())
+
+    def catch_up(self) -> None:
+        """Look, where more counts than at the last look."""
+        counts = [cell[0] for name in self.strata.closed for cell in self.strata.sums[name].values()]
+        if (len(self.strata.closed), sum(counts)) != self._counted:
+            self._counted = len(self.strata.closed), sum(counts)
+            self.look()
 
     def decide(self) -> None:
         """The strata decide."""
@@ -180,7 +222,6 @@ class StrataRun(Run):
 
     def look(self) -> None:
         """Take in what counts."""
-        self._counted = len(self.strata.closed)
         self.found = self.stratified()
         if self.found is None or self.refuted and not self.plays:
             self.sides[:], self.since[:], self.evidence[:] = 0, 0, 0.0
@@ -195,31 +236,48 @@ class StrataRun(Run):
     @property
     def refuted(self) -> str:
         """Why results within strata refute what is known of their spread; "" where they do not."""
-        if self.found is None or math.isnan(self.found.spread) or self.found.unlike:
-            return UNLIKE if self.found is not None and self.found.unlike else ""
+        if self.found is None or math.isnan(self.found.spread):
+            return ""
         n, _, squares = self.strata.arrays(self.strata.state.active.tolist())
-        spare, noise = np.maximum(n - 1.0, 0.0).sum(), squares.sum()
-        p = require("scipy.special", "a test of sigma").chdtrc(max(spare, 1.0), noise / self.task.sigma**2)
-        known = self.strata.state.setup.wishes.get("common") or p > REFUTED
-        noisy = f"results of one arm vary by about {math.sqrt(noise / max(spare, 1.0)):.3g} within a {self.strata.kind}"
-        return "" if known else f"sigma={self.task.sigma:g} is refuted: {noisy}. Nothing is claimed"
+        if self.found.unlike:
+            ratio = squares.sum(axis=1) / np.maximum(np.maximum(n - 1.0, 0.0).sum(axis=1), 1.0)
+            return UNLIKE.format(self.strata.kind, self.strata.closed[int(np.argmax(ratio))])
+        is_common = self.strata.state.setup.wishes.get("common")
+        return "" if is_common else refutation(n, squares, self.task.sigma, self.strata.kind)
 
     def stratified(self) -> Stratified | None:
         """The strata that count, as they show arms against the control."""
-        problem, task = self.problem, self.task
-        arms = self.strata.state.active.tolist()
-        n, mean, squares = self.strata.arrays(arms)
-        if not len(n):
-            return None
-        if task.distribution == "bernoulli":
-            hoped = problem.expected
-            odds = [math.log(p / (1 - p)) for p in np.clip(hoped or (0.5, 0.5), 1e-9, 1 - 1e-9)]
-            return Stratified.odds(n, np.rint(n * mean), self.control, odds[1] - odds[0])
-        edges = problem.least - problem.tolerance, problem.least + problem.tolerance
-        if self.strata.state.setup.wishes.get("common"):
-            return Stratified.common(n, mean, squares, self.control, edges)
-        hoped = 0.0 if problem.expected is None else problem.expected[1] - problem.expected[0] - problem.least
-        return Stratified.means(n, mean, self.control, task.sigma, edges, hoped)
+        n, mean, squares = self.strata.arrays(self.strata.state.active.tolist())
+        near = self.problem.tolerance
+        return within_strata(n, mean, squares, self.problem, self.sigma, near) if len(n) else None
+
+    @property
+    def sigma(self) -> Any:
+        """That of results: None of rates, or "common"."""
+        common = self.strata.state.setup.wishes.get("common")
+        return None if self.task.distribution == "bernoulli" else "common" if common else self.task.sigma
+
+    def comparison(self, rate: str) -> DataFrame:
+        """See `Session.comparison`."""
+        state, kind = self.strata.state, self.strata.kind
+        names, cells = [state.names[arm] for arm in state.active], self.strata.arrays(state.active.tolist())
+        opened = [repr(name) for name in self.strata.sums if name not in self.strata.closed]
+        said = f"{(cells[0].sum(axis=1) > 0).sum()} {kind}s count" + f"; not yet {', '.join(opened[:3])}" * bool(opened)
+        cut = Strata([], np.ones(len(cells[0]), np.bool_), [], kind, said)
+        level = self.level * (self.share.ratio or 1e-300)
+        table = compared_within(names, cells, cut, self.problem, self.sigma, level=level, rate=rate)
+        if state.setup.own is not None:  # in the user's own sign
+            ends = {"difference": "difference", "low": "high", "high": "low"}
+            turned = {name: -table[other] for name, other in ends.items()} | {"mean": state.setup.turned(table["mean"])}
+            odds = {"odds": "odds", "odds_low": "odds_high", "odds_high": "odds_low"} if "odds" in table else {}
+            table = table.assign(**turned, **{name: 1.0 / table[other] for name, other in odds.items()})
+            table[["lift", "lift_low", "lift_high"]] = math.nan
+        if self.refuted:
+            flags = [name for name in table.columns if table[name].dtype == bool]
+            table[flags] = False
+            table.attrs["open"] = dict.fromkeys(set(names) - {names[self.control]}, self.refuted)
+        table.attrs |= {"minimize": state.setup.own is not None, "doubts": []}
+        return table
 
     def claim(self, place: int) -> Claim:
         """What is claimed of an arm."""
@@ -275,7 +333,8 @@ class StrataRun(Run):
             return self.seen.pulls.astype(np.float64)
         unit = 2.0 if math.isnan(self.found.spread) else max(self.found.spread, 1e-300)
         edge = 0.0 if self.task.distribution == "bernoulli" else self.problem.least
-        off = np.abs(np.nan_to_num(self.found.effect) - edge) + max(self.problem.tolerance, 0.15 * unit)
+        off = np.abs(np.nan_to_num(self.found.effect, posinf=FAR, neginf=-FAR) - edge)
+        off += max(self.problem.tolerance, 0.15 * unit)
         more = np.maximum(self.need + 1.0 - self.evidence.max(axis=1), 0.3) / (0.5 * (off / unit) ** 2)
         return np.where(self.found.counts > 0, more, 0.0)
 
@@ -290,7 +349,7 @@ class StrataRun(Run):
         if self.found is None:
             return Statistics.of(self.task)
         base = float((n * mean)[:, self.control].sum() / max(counts[self.control], 1))
-        effect = np.nan_to_num(self.found.effect)
+        effect = np.nan_to_num(self.found.effect, posinf=FAR, neginf=-FAR)
         if self.task.distribution == "bernoulli":
             odds = math.log(max(base, 1e-6) / max(1.0 - base, 1e-6)) + effect
             effect = 1.0 / (1.0 + np.exp(-odds)) - base
@@ -303,14 +362,15 @@ class StrataRun(Run):
         run, strata, active = copy.copy(self), copy.copy(self.strata), self.strata.state.active
         run.strata, run.seen, run.plays = strata, self.seen.at(slice(None)), True
         run.sides, run.since, run.evidence = self.sides.copy(), self.since.copy(), self.evidence.copy()
-        strata.sums, strata._full = dict(strata.sums), set(strata._full)
+        strata.sums = {name: strata.sums[name] for name in strata.closed}
+        strata._full, strata.played = {*strata.sums}, True
         wishes, names = strata.state.setup.wishes, strata.state.names
         kept = {names.index(name): many for name, many in controls_of(wishes).items()}
         while run.open.any() and len(strata.sums) < MOST and (left := run.most - run.seen.spent) > 0:
             look()
             k = np.array([kept.get(int(arm), 0) for arm in active])
             if strata.plate:
-                more = list(itertools.islice(run.wishes([]), max(batch, 0)))
+                more = list(itertools.islice(run.wishes([]), max(batch - int(k.sum()), 1)))
                 k += np.bincount(np.array(more, np.int64), minlength=len(active))
             else:
                 there = run.open | (np.arange(len(active)) == self.control)
@@ -341,3 +401,90 @@ class StrataRun(Run):
         named, kind = ", ".join(moved[:5]) + ", .." * (len(moved) > 5), self.strata.kind
         text = f"the effect of {named} changes by {kind}: a claim says no more than on one {kind} at least"
         return [f"{text} (tests of one effect, p {self.found.same.min():.2g})"] if moved else []
+
+
+def refutation(n: Any, squares: Any, sigma: float, kind: str) -> str:
+    """Why results within strata, (S, K), vary too much for a sigma; "" where they do not."""
+    spare, noise = max(np.maximum(n - 1.0, 0.0).sum(), 1.0), squares.sum()
+    p = require("scipy.special", "a test of sigma").chdtrc(spare, noise / sigma**2)
+    noisy = f"results of one arm vary by about {math.sqrt(noise / spare):.3g} within one {kind}"
+    return f"sigma={sigma:g} is refuted: {noisy}. Nothing is claimed" if p <= REFUTED else ""
+
+
+def within_strata(n: Any, mean: Any, squares: Any, problem: Any, sigma: Any, near: float = 0.0) -> Stratified:
+    """The evidence within strata, of cells (S, K); `sigma` None: results are 0 or 1; `near`: a tolerance."""
+    c, b, hoped = problem.control, problem.spaces[0][1], 0.0
+    if problem.expected is not None:
+        low, high = np.array(problem.expected) if sigma is not None else np.clip(problem.expected, 1e-9, 1 - 1e-9)
+        hoped = high - low - b if sigma is not None else math.log(high / (1 - high)) - math.log(low / (1 - low))
+        if not hoped > 0:
+            raise ValueError(f"expected must be the control's mean and one beyond the margin, got {problem.expected}")
+    if sigma is None:
+        return Stratified.odds(n, np.rint(n * mean), c, hoped)
+    if sigma == "common":
+        return Stratified.common(n, mean, squares, c, (b - near, b + near))
+    return Stratified.means(n, mean, c, sigma or 1.0, (b - near, b + near), hoped)
+
+
+def compared_within(names: Sequence[str], cells: Any, cut: Strata, problem: Any, sigma: Any, **how: Any) -> DataFrame:
+    """The comparison with a control within strata that are over, by their cells (3, S, K); see `ab_test`.
+
+    Args:
+        sigma: see `within_strata`. how: level and rate; shares: planned ones, (K,); averaged: by these alone.
+    """
+    (a, b), c, delta, rate, binary = problem.spaces[0], problem.control, how["level"], how["rate"], sigma is None
+    shares, averaged = how.get("shares"), how.get("averaged", False)
+    n, mean, squares = (one if len(one) else np.zeros((1, len(names))) for one in cells)
+    every_n, n = n, np.where(n[:, [c]] > 0, n, 0.0)
+    one, K = within_strata(n, mean, squares, problem, sigma), np.arange(len(names))
+    there, every = (n > 0) & (n[:, [c]] > 0) & (c != K), n.sum(axis=0)
+    w = there / (1 / np.maximum(n, 1) + 1 / np.maximum(n[:, [c]], 1))
+    ours, base = (w * mean).sum(axis=0), (w * mean[:, [c]]).sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        gap, total = (ours - base) / w.sum(axis=0), np.where(every > 0, (n * mean).sum(axis=0) / every, np.nan)
+        lift = np.where((ours >= 0) & (base > 0), ours / base - 1, np.nan)
+
+    def claimed(evidence: Any) -> tuple[Any, Any, Any]:
+        """The largest evidence at the end of a day, of averages that of now; and which arms are better, and worse."""
+        seen = evidence[cut.ends or [-1]] if evidence is one.evidence else evidence[-1:]
+        now, top = seen[-1] if rate == "fdr" else seen.max(axis=0), seen.max(axis=0)
+        return top, discoveries(now[:, 0], delta, rate), discoveries(top[:, 1], delta)
+
+    def cut_off(ends: Any, edge: float, over: Any, under: Any) -> list[Any]:
+        """The ends of intervals of which those of what is found lie on its side."""
+        sure, (low, high) = rate == "familywise", ends.T
+        return [np.where(over & sure, np.fmax(low, edge), low), np.where(under & sure, np.fmin(high, edge), high)]
+
+    (top, *once), ends, none = claimed(one.evidence), one.interval(delta), np.zeros(len(K), np.bool_)
+    once = [none, none] if averaged else once
+    steady = (one.same > delta) & ~(once[0] & ((ends[:, 1] <= b) | once[1]) | once[1] & (ends[:, 0] >= b))
+    found_so, average = [side & steady for side in once], [none, none]
+    ends = np.array(cut_off(ends, b, *found_so))
+    spans = dict.fromkeys(("low", "high", "lift_low", "lift_high"), np.full(len(K), np.nan))
+    if not binary:
+        spans |= {"low": ends[0], "high": ends[1]}
+    elif shares is not None:
+        every_x = np.rint(every_n * mean)
+        of_average, *average = claimed(averages(every_n, every_x, c, shares, a, b))
+        top, found_so = (of_average, average) if averaged else (top, found_so)
+        for name, effect, most, edge, of in (
+            ("", gap, 1.0, b if a == 1 else np.nan, lambda z: (1.0, z)),
+            ("lift_", lift, 10.0, a - 1 if b == 0 else np.nan, lambda z: (np.maximum(1 + z, 0.0), 0.0)),
+        ):
+            nats = lambda z, sign, _, of=of: averages(every_n, every_x, c, shares, *of(z))[..., int(sign < 0)]
+            span = replace(one, effect=effect, _reach=most, _nats=nats).interval(delta).clip(-1.0)
+            spans[f"{name}low"], spans[f"{name}high"] = cut_off(span, edge, *average)
+    odds = zip(("odds", "odds_low", "odds_high"), np.exp([one.effect, *ends]) if binary else (), strict=False)
+    numbers = {"mean": total, "difference": gap, "lift": lift, **spans, **dict(odds), "same": one.same}
+    numbers |= {name: np.exp(-np.maximum(side, 0.0)) for name, side in zip(("p", "p_worse"), top.T, strict=True)}
+    numbers = {name: np.where((c == K) & (name != "mean"), np.nan, value) for name, value in numbers.items()}
+    flags = dict(zip(("better", "worse", "better_once", "worse_once"), (*found_so, *once), strict=True))
+    flags |= {"on_average": average[0], "worse_on_average": average[1]}
+    counts = np.where(c == K, there.any(axis=1).sum(), there.sum(axis=0))
+    known = {"name": names, "pulls": every.astype(np.int64), "strata": counts}
+    table: DataFrame = pandas().DataFrame(known | numbers | flags)
+    table.attrs |= {"level": delta, "rate": rate, "rate_level": delta, "by": problem.beyond, "doubts": []}
+    table.attrs |= {"control": names[c], "minimize": False, "noun": cut.noun, "averaged": averaged}
+    table.attrs |= {"unlike": one.unlike, "strata": cut.said}
+    table.attrs |= {"at": f"{'on' if cut.noun == 'day' else 'in'} at least one {cut.noun}"}
+    return table

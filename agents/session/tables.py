@@ -28,6 +28,7 @@ from .design import code_of, plated, refuse_code
 from .fold import KINDS, State, count_of, sample_of
 from .log import ADDED, ASKED, COUNTED, FAILED, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event
 from .setup import checked_name
+from .strata import StrataRun
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -143,6 +144,8 @@ def claims_table(state: State, rate: str = "familywise") -> DataFrame:
 def comparison_table(state: State, rate: str) -> DataFrame:
     """The table of the arms against the control; see `Session.comparison`."""
     run, there = state.run, state.active
+    if isinstance(run, StrataRun):
+        return run.comparison(rate)
     problem: Any = run.problem
     if problem.control_arm is None or run.certifier is None:
         text = f"arms are compared with a control in BetterThanControl, {MOST_PAIRED} arms at most,"
@@ -153,6 +156,11 @@ def comparison_table(state: State, rate: str) -> DataFrame:
         sides = np.array([claims[arm].side for arm in there])
         options["finds"] = sides > 0, sides < 0
     found = problem.comparison(level=level, rate=rate, **options)
+    waits = ~statements.known_arms(state)
+    waits[run.problem.control_arm] = False
+    nothing = {"p": 1.0, "p_worse": 1.0, "low": -math.inf, "high": math.inf, "better": False, "worse": False}
+    for name, value in nothing.items():
+        found[name][waits] = value
     for name in ("low", "high"):
         found[name][np.abs(found[name]) > 1e90] *= math.inf  # a scale that is not borne out
     if state.setup.own is not None:  # in the user's own sign, in which shares of a mean are others

@@ -93,7 +93,7 @@ def against(found: Any) -> tuple[str, dict[str, tuple[str, str, str, str]], str]
         rows[str(row["name"])] = shown(row[what]), ends, "-" if p != p else f"{p:.2g}", said
     sign = -1 if attrs["minimize"] else 1
     level, count = attrs["rate_level"], max(len(found) - 1, 1)
-    mask = found["better"] | found["better_once"] if once else found["better"]
+    mask = found[["better", *["better_once", "on_average"] * once]].any(axis=1)
     near = found[~mask & (found["p"] <= level) & ~found["name"].isin(list(unsaid))]
     small = [f"{row['name']} has p {row['p']:.2g}" for row in near.to_dict("records")]
     alone = f"; {', '.join(small[:3])}, for itself alone: among {count} a find takes {level / count:.2g}" * bool(small)
@@ -102,7 +102,7 @@ def against(found: Any) -> tuple[str, dict[str, tuple[str, str, str, str]], str]
         return what, rows, f"none is found {over} yet, against {attrs['control']}{alone}"
     best, more = better.iloc[0], f" and {len(better) - 1} more" * (len(better) > 1)
     if once:
-        over += f" {'on average' if averaged else attrs['at']}"
+        over += f" {attrs['at'] if best['better_once'] else 'on average'}"
     found_so = f"{best['name']}{more} {'are' if more else 'is'} {over}, against {attrs['control']}; {best['name']} by"
     promise = f"; a share of {attrs['rate_level']:g} of what is found is wrong at most, on average"
     by, ends, *_ = rows[str(best["name"])]
@@ -115,7 +115,7 @@ def _within(row: Any, attrs: Any, over: str, below: str) -> str:
     both = [word for word, side in ((over, "better"), (below, "worse")) if row[f"{side}_once"]]
     said = " and ".join(f"{word} {attrs['at']}" for word in both)
     if both and (row["better"] or row["worse"]):
-        said += f"; {both[0]}, if the effect is the same every {attrs['noun']} (p of that: {row['same']:.2g})"
+        said += f"; {both[0]}, if the effect is the same every {attrs['noun']} (a test of that: p {row['same']:.2g})"
     elif both:
         said += f", {'but' if len(both) == 1 else 'as'} the effect changes by {attrs['noun']} (p {row['same']:.2g})"
     average = [word for word, side in ((over, "on_average"), (below, "worse_on_average")) if row[side]]
@@ -126,8 +126,8 @@ def shipped(found: Any, tables: Any, p: Any, why: Any) -> list[str]:
     """The verdict on each variant, by p (D, K, 2) that a metric is not good enough, and not too bad."""
     texts, attrs = list[str](), next(iter(tables.values())).attrs
     level = attrs["rate_level"] / max(len(found) - 1, 1)
-    basis = f", if effects are the same every {attrs['noun']}" if "noun" in attrs else ""
-    basis = ", on average" if attrs.get("averaged") else basis
+    kinds = {one.attrs["averaged"]: None for one in tables.values() if "noun" in one.attrs}
+    basis = " and ".join("on average" if kind else f"if effects are the same every {attrs['noun']}" for kind in kinds)
     for i, row in enumerate(found.to_dict("records")):
         harms, lacks, name = list[str](), list[str](), row["name"]
         for d, (metric, one) in enumerate(tables.items()):
@@ -140,7 +140,9 @@ def shipped(found: Any, tables: Any, p: Any, why: Any) -> list[str]:
                 lacks.append(f"{metric}: {why[d][name]}")
             elif p[d, i, 0] > level:
                 lacks.append(f"{metric} not yet shown to be {good} (p {p[d, i, 0]:.2g})")
-        said = f"ship{basis}" if row["ship"] else f"open: {'; '.join(lacks)}"
-        said = f"do not ship: {'; '.join(harms)}{basis}" if row["drop"] else said
+        whys = {one.get(name) for one in why}
+        lacks = lacks if len(whys) > 1 or None in whys else [*map(str, whys)]  # of the traffic, which all metrics have
+        said = "ship" + f" ({basis})" * bool(basis) if row["ship"] else f"open: {'; '.join(lacks)}"
+        said = f"do not ship: {'; '.join(harms)}" + f", {basis}" * bool(basis) if row["drop"] else said
         texts.append("control" if name == attrs["control"] else said)
     return texts

@@ -40,16 +40,6 @@ NEVER = -1e4  # stands for the logarithm of 0
 
 
 @jit
-def _band(theta, N, band, low, start):
-    """Least s of each n in 0 .. N, and where its states start in a table; start[N + 1] is the size."""
-    start[0] = 0
-    for n in range(N + 1):
-        width = band * math.sqrt(n + 1.0)
-        low[n] = max(0, int(math.floor(theta * n - width)))
-        start[n + 1] = start[n] + min(n, int(math.ceil(theta * n + width))) - low[n] + 1
-
-
-@jit
 def _losses(theta, a0, b0, low, start, out):
     """L of all states of the table."""
     for n in range(len(low)):
@@ -105,8 +95,11 @@ class Table(NamedTuple):
     @classmethod
     def of(cls, threshold: float, prior: tuple[float, float], horizon: int, whole: bool = False) -> Table:
         """The losses up to N = `horizon`, of the states near theta n, or, if `whole`, of all states."""
-        low, start = np.empty(horizon + 1, np.int64), np.empty(horizon + 2, np.int64)
-        _band(threshold, horizon, math.sqrt(horizon) + 1.0 if whole else BAND, low, start)
+        n = np.arange(horizon + 1)
+        width = (math.sqrt(horizon) + 1.0 if whole else BAND) * np.sqrt(n + 1.0)
+        low = np.maximum(np.floor(threshold * n - width), 0).astype(np.int64)
+        most = np.minimum(np.ceil(threshold * n + width), n).astype(np.int64)
+        start = np.append(0, np.cumsum(most - low + 1))
         losses = np.empty(start[-1])
         _losses(threshold, *prior, low, start, losses)
         return cls(low, start, losses)

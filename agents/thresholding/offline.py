@@ -16,24 +16,17 @@ from typing import Any
 
 import numpy as np
 
-from ..core.agent import Agent, Ints, Observation
 from ..core.confidence import scale_of
-from .static import margins_of
+from .static import Static, margins_of
 
 
-class Offline(Agent):
+class Offline(Static):
     """An oracle: the offline algorithm with known gaps, margins > 0 (Tao et al. 2019, section 3); LSA imitates it."""
 
     name, source = "offline", "Tao, Blanco, Peng & Zhou, NeurIPS 2019, section 3"
-    solves, by_place = ("Threshold",), True
+    solves = ("Threshold",)
     oracles = {"margins": lambda problem, means: np.abs(problem.margin(means)).tolist()}
 
     def __init__(self, task: Any, margins: Sequence[float] | None = None, sigma: float | None = None) -> None:
-        super().__init__(task)
-        gaps = margins_of(self, margins)
-        self.squares = gaps**2
-        self.logs = -4 * scale_of(self.task, sigma) ** 2 * np.log(gaps)  # D2
-
-    def choose(self, observation: Observation, state: Any) -> Ints:
-        arms: Ints = (observation["pulls"] * self.squares + self.logs).argmin(axis=1)
-        return arms
+        super().__init__(task, margins)
+        self.logs = -4 * scale_of(self.task, sigma) ** 2 * np.log(margins_of(self, margins))  # D2

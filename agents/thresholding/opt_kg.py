@@ -108,9 +108,8 @@ class OptKG(IndexPolicy):
         """Arms with I(a, b) >= 1/2: more likely above than below."""
         from scipy import special
 
-        pulls, mean = np.asarray(observation["pulls"]), np.asarray(observation["mean"])
-        if slots is not None:
-            pulls, mean = pulls[slots], mean[slots]
+        rows: Any = ... if slots is None else slots
+        pulls, mean = (np.asarray(observation[name])[rows] for name in ("pulls", "mean"))
         hits = np.rint(pulls * mean)
         a, b = self.prior[0] + hits, self.prior[1] + (pulls - hits)
         answer: Bools = special.betaincc(a, b, self.threshold) >= 0.5

@@ -11,8 +11,8 @@ depends on no sample, and so adaptive algorithms can beat it: it is no floor.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -38,7 +38,9 @@ class Static(Agent):
     """Pulls in proportion to margins^-2, margins > 0 being the true ones (Katz-Samuels & Scott 2018, Proposition 1)."""
 
     name, source = "static", "Katz-Samuels & Scott, ICML 2018, Proposition 1"
-    solves, by_place = LOCAL_PROBLEMS, True
+    solves: ClassVar[Collection[str]] = LOCAL_PROBLEMS
+    by_place = True
+    logs: Any = 0.0
     oracles = {"margins": lambda problem, means: (np.abs(problem.margin(means)) + problem.tolerance).tolist()}
 
     def __init__(self, task: Any, margins: Sequence[float] | None = None) -> None:
@@ -46,5 +48,5 @@ class Static(Agent):
         self.squares = margins_of(self, margins) ** 2
 
     def choose(self, observation: Observation, state: Any) -> Ints:
-        arms: Ints = (observation["pulls"] * self.squares).argmin(axis=1)
+        arms: Ints = (observation["pulls"] * self.squares + self.logs).argmin(axis=1)
         return arms

@@ -50,10 +50,7 @@ class UCBE(IndexPolicy):
             raise ValueError("ucbe is an oracle: it needs H= (or a=), which is known only for a fixed instance")
         if infinite:
             raise ValueError("ucbe needs a finite H, got inf: some arms lie exactly on the boundary; pass a= instead")
-        if scale is not None:
-            factor = scale * 25 / 36
-        else:
-            factor = 4.0**b
+        factor = 4.0**b if scale is None else scale * 25 / 36
         # Where coordinates are pulled, the budget is worth budget * K / stop pulls of whole arms.
         self.a = factor * (budget * K / self.task.stop - K) / H
 

@@ -29,7 +29,7 @@ from bandit_envs.problems import CUTOFFS, Deviation, Samples, deviations
 from ..core.confidence import LEAST, MOST, delta_of, tolerance_of, width_of
 from ..core.declared import per_episode, scratch, setting
 from ..core.plans import pull
-from .selection import TopKAgent, draw, draw_evenly, rank, uniform
+from .selection import TopKAgent, draw, rank, uniform
 
 UNLIMITED = 2**62  # pulls that no arm reaches
 NEGLIGIBLE = 60.0  # an arm whose d_i is exp(-60) times the largest is never drawn
@@ -43,11 +43,20 @@ def direct_pulls(n: int, epsilon: float, delta: float, W: float) -> int:
 
 
 class _Policy(TopKAgent):
-    """The base of the four policies."""
+    """The base of the four policies: they draw an arm by weights, and stop when all of these are 0."""
 
     source, promises = "Kalyanakrishnan & Stone, ICML 2010, section 4", ("aggregate", "each")
     cap = setting(int)  # most pulls of an arm, D3; in pi_1, the pulls at which it is no longer chosen
     seed = setting(int)
+    d, total = scratch(float), per_episode(float)  # weights of the arms: d_i, or 1 for those that are chosen; their sum
+
+    def stops(ep, own):
+        """The stopping rule: in pi_3 and pi_4, delta^c <= delta, or all arms that are not capped have d_i = 0."""
+        return ep.now.total == 0.0
+
+    def sample(ep, own):
+        """The sampling rule: pull arm i with a probability proportional to its weight."""
+        pull(ep, draw(own.d, ep.now.total, uniform(ep, own)))
 
     def __init__(self, task: Any, delta: float | None, cap: bool, width: float | None, seed: int) -> None:
         super().__init__(task)
@@ -63,41 +72,24 @@ class _Policy(TopKAgent):
         return direct_pulls(self.task.K, self.epsilon, delta_of(self.name, self.task, delta), self.W)
 
 
-class _Even(_Policy):
-    """The base of pi_1 and pi_2: after every pull they choose a set of arms; they stop when it is empty."""
-
-    needs, reads = "delta", ("seed",)
-    chosen = scratch(bool)
-    n = per_episode(int)  # number of chosen arms
-
-    def stops(ep, own):
-        """The stopping rule: no arm is chosen."""
-        return ep.now.n == 0
-
-    def sample(ep, own):
-        """The sampling rule: pull a chosen arm, each with the same probability."""
-        pull(ep, draw_evenly(own.chosen, ep.now.n, uniform(ep, own)))
-
-
-class Pi1(_Even):
+class Pi1(_Policy):
     """pi_1, UNIFORM: a random arm among those whose bounds are wider than epsilon / 2 at delta / n."""
 
-    name = "pi1"
+    name, needs, reads = "pi1", "delta", ("seed",)
 
     def observe(ep, own):
         """Choose the arms with fewer pulls than `direct_pulls`: their bounds are wider than epsilon / 2."""
-        n = 0
+        ep.now.total = 0.0
         for i in range(len(ep.pulls)):
-            own.chosen[i] = ep.pulls[i] < own.cap
-            n += own.chosen[i]
-        ep.now.n = n
+            own.d[i] = ep.pulls[i] < own.cap
+            ep.now.total += own.d[i]
 
     def __init__(self, task: Any, delta: float | None = None, width: float | None = None, seed: int = 0) -> None:
         super().__init__(task, delta, False, width, seed)
         self.cap = self.pulls_of_direct(delta)
 
 
-class Pi2(_Even):
+class Pi2(_Policy):
     """pi_2: a random arm among those that collide at d_i = delta / n, until none does.
 
     An arm of High collides if LB + epsilon < max UB over Low; an arm of Low if UB > min LB + epsilon over High.
@@ -106,13 +98,13 @@ class Pi2(_Even):
         cap: pull no arm more often than DIRECT would.
     """
 
-    name = "pi2"
+    name, needs, reads = "pi2", "delta", ("seed",)
     epsilon, factor = setting(float), setting(float)  # the widths at d_i = delta / n are sqrt(factor / N_i)
 
     def observe(ep, own):
         """Choose the arms that collide."""
         rank(ep, own)
-        bound, lowest, highest, n = own.work, math.inf, -math.inf, 0
+        bound, lowest, highest, ep.now.total = own.work, math.inf, -math.inf, 0.0
         for i in range(len(bound)):  # LB + epsilon in High, UB in Low
             C = math.sqrt(own.factor / float(ep.pulls[i]))
             bound[i] = (ep.mean[i] - C) + own.epsilon if own.inside[i] else ep.mean[i] + C
@@ -123,9 +115,8 @@ class Pi2(_Even):
                 highest = max(highest, bound[i])
         for i in range(len(bound)):
             collides = bound[i] < highest if own.inside[i] else bound[i] > lowest
-            own.chosen[i] = collides & (ep.pulls[i] < own.cap)  # D3
-            n += own.chosen[i]
-        ep.now.n = n
+            own.d[i] = collides & (ep.pulls[i] < own.cap)  # D3
+            ep.now.total += own.d[i]
 
     def __init__(
         self, task: Any, delta: float | None = None, cap: bool = False, width: float | None = None, seed: int = 0
@@ -145,8 +136,6 @@ class Pi3(_Policy):
     name, needs, reads, passes = "pi3", "delta or budget", ("variance", "seed"), 2  # D1
     delta = setting(float)  # -1: it does not stop
     bound = setting(Deviation)
-    d = scratch(float)
-    total = per_episode(float)
 
     def observe(ep, own):
         """Compute d_i, 0 for capped arms, and their sum; the sum is 0 where delta^c <= delta."""
@@ -158,14 +147,6 @@ class Pi3(_Policy):
                     own.d[i] = 0.0
                 total += own.d[i]
         ep.now.total = total
-
-    def stops(ep, own):
-        """The stopping rule: delta^c <= delta, or all arms that are not capped have d_i = 0."""
-        return ep.now.total == 0.0
-
-    def sample(ep, own):
-        """The sampling rule: pull arm i with a probability proportional to d_i."""
-        pull(ep, draw(own.d, ep.now.total, uniform(ep, own)))
 
     def __init__(
         self,

@@ -30,7 +30,7 @@ from ..core.confidence import delta_of, scale_of, tolerance_of
 from ..core.declared import per_episode, setting
 from ..core.largest import nth_largest, size_of
 from ..core.plans import pull
-from .elimination import SetAlgorithm, finish, mark, measure, pull_undecided
+from .elimination import SetAlgorithm, finish, measure, pull_round, pull_undecided
 
 ROUNDS = 40  # by then a round takes more pulls than an arm may have
 SLACK = 1.1  # D5: smaller, and good arms are lost early now and then; larger, and arms are decided later
@@ -67,74 +67,19 @@ def pulls_in(r, own):
     return own.times[r] - own.times[r - 1] if own.reuse else own.times[r]
 
 
-@part
-def pull_round(ep, own):
-    """Line 5, in round `ep.now.round`."""
-    if not own.reuse:
-        mark(ep, own)
-    pull_undecided(ep, own, pulls_in(ep.now.round, own))
-
-
 class AcceptReject(SetAlgorithm):
     """Rounds r = 1, 2, ... of `times[r]` pulls of each undecided arm, while `margin[r]` K' > `tolerance` k.
 
     After each round, arms further than `margin[r]` from the boundary are accepted and rejected.
     """
 
-    times = setting(Ints)  # (rounds,) pulls of an arm in round r; entry 0 is unused
+    times = setting(Ints)  # (rounds,) pulls of an arm in round r, with `reuse` in rounds 1 .. r; entry 0 is unused
     margin = setting(Floats)  # (rounds,) 2 W 2^-r
     tolerance = setting(float)  # of the mean loss of the answer; < 0: no such test
-    reuse = setting(bool)  # pool the samples of all rounds; `times` are then pulls of an arm in all rounds together
-
-    def observe(ep, own):
-        """A round is over."""
-        measure(ep, own)
-        accept_and_reject(own.m, own.S, own.A, own.k, own.margin[ep.now.round], own.work)
-
-    def stops(ep, own):
-        """The stopping rule.   [lines 3, 16, 17]"""
-        return is_over(ep, own) and finish(own, own.k)
-
-    def sample(ep, own):
-        """The sampling rule.   [line 5]"""
-        ep.now.round += 1
-        pull_round(ep, own)
-
-
-class AdaptiveTopK(AcceptReject):
-    """ADAPTIVETOPK (Chen et al. 2017): k arms of aggregate regret <= epsilon, with probability 1 - delta.
-
-    Args:
-        task: a task or an environment; with a budget it stops when that is spent.
-        delta: None takes the task's; with a budget 0.01 where there is none, as in the paper's experiments.
-        constants: "theory", the paper's; or "practical", which know no delta: with them nothing is guaranteed.
-    """
-
-    name, source = "adaptive-top-k", "Chen, Chen, Zhang & Zhou, ICML 2017, Algorithm 1"
-    anytime = False
-    needs = "delta or budget"
-    promises = ("aggregate",)
-    reads = ("total", "remaining")
-    limited = setting(bool)  # by a budget
+    limited = setting(bool, False)  # by a budget
     ending = per_episode(bool)  # the last pulls of a budget have begun
     owed = per_episode(int)  # arms that get one pull more then
-
-    def __init__(
-        self, task: Any, delta: float | None = None, sigma: float | None = None, constants: str = "theory"
-    ) -> None:
-        super().__init__(task)
-        if choice("constants", constants, ["theory", "practical"]) == "practical" and delta is not None:
-            raise ValueError(f"{self.name}(constants='practical') uses no delta, got {delta!r:.200}")
-        delta, width = delta_of(self.name, self.task, delta, with_budget=0.01), 2 * scale_of(self.task, sigma)  # D3
-        self.reuse, self.limited = constants == "practical", self.task.budget is not None
-        if constants == "theory":
-            pulls = [pulls_per_arm(r, self.task.K, delta) for r in range(1, ROUNDS)]
-            self.times = np.array([0, *(min(p, PULLS_LIMIT - 1) for p in pulls)])
-            self.margin = np.ldexp(2 * width, -np.arange(ROUNDS))
-        else:
-            self.times = np.append(0, 8 << np.arange(ROUNDS - 1))
-            self.margin = np.append(2 * width, SLACK * width / np.sqrt(self.times[1:]))
-        self.tolerance = -1.0 if self.limited else tolerance_of(self)  # D4
+    reads = ("total", "remaining")
 
     def observe(ep, own):
         """A round is over, or the last pulls of a budget are."""
@@ -152,8 +97,9 @@ class AdaptiveTopK(AcceptReject):
         size = size_of(own.S)
         if not ep.now.ending:
             ep.now.round += 1
-            if not own.limited or pulls_in(ep.now.round, own) * size <= ep.remaining:
-                pull_round(ep, own)
+            times = pulls_in(ep.now.round, own)
+            if not own.limited or times * size <= ep.remaining:
+                pull_round(ep, own, times)
                 return
             ep.now.ending, ep.now.owed = True, ep.remaining % size
             if ep.remaining >= size:  # not marked: the samples of the round before still count
@@ -165,3 +111,35 @@ class AdaptiveTopK(AcceptReject):
             if own.S[i] and ep.now.owed > 0:
                 pull(ep, i)
                 ep.now.owed -= 1
+
+
+class AdaptiveTopK(AcceptReject):
+    """ADAPTIVETOPK (Chen et al. 2017): k arms of aggregate regret <= epsilon, with probability 1 - delta.
+
+    Args:
+        task: a task or an environment; with a budget it stops when that is spent.
+        delta: None takes the task's; with a budget 0.01 where there is none, as in the paper's experiments.
+        constants: "theory", the paper's; or "practical", which know no delta: with them nothing is guaranteed.
+    """
+
+    name, source = "adaptive-top-k", "Chen, Chen, Zhang & Zhou, ICML 2017, Algorithm 1"
+    anytime = False
+    needs = "delta or budget"
+    promises = ("aggregate",)
+
+    def __init__(
+        self, task: Any, delta: float | None = None, sigma: float | None = None, constants: str = "theory"
+    ) -> None:
+        super().__init__(task)
+        if choice("constants", constants, ["theory", "practical"]) == "practical" and delta is not None:
+            raise ValueError(f"{self.name}(constants='practical') uses no delta, got {delta!r:.200}")
+        delta, width = delta_of(self.name, self.task, delta, with_budget=0.01), 2 * scale_of(self.task, sigma)  # D3
+        self.reuse, self.limited = constants == "practical", self.task.budget is not None
+        if constants == "theory":
+            pulls = [pulls_per_arm(r, self.task.K, delta) for r in range(1, ROUNDS)]
+            self.times = np.array([0, *(min(p, PULLS_LIMIT - 1) for p in pulls)])
+            self.margin = np.ldexp(2 * width, -np.arange(ROUNDS))
+        else:
+            self.times = np.append(0, 8 << np.arange(ROUNDS - 1))
+            self.margin = np.append(2 * width, SLACK * width / np.sqrt(self.times[1:]))
+        self.tolerance = -1.0 if self.limited else tolerance_of(self)  # D4

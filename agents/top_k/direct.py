@@ -13,8 +13,7 @@ import math
 from typing import Any
 
 from ..core.confidence import delta_of, positive_tolerance_of, scale_of
-from ..core.declared import setting
-from .elimination import SetAlgorithm, affordable, finish, measure, pull_undecided
+from .elimination import Halvings, affordable
 
 
 def pulls_per_arm(n: int, epsilon: float, delta: float, width: float = 1.0) -> int:
@@ -22,28 +21,15 @@ def pulls_per_arm(n: int, epsilon: float, delta: float, width: float = 1.0) -> i
     return math.ceil(2 * (width / epsilon) ** 2 * math.log(n / delta))
 
 
-class Direct(SetAlgorithm):
+class Direct(Halvings):
     """DIRECT (Kalyanakrishnan & Stone 2010): k arms within epsilon > 0 of the k-th best at probability 1 - delta."""
 
     name, source = "direct", "Kalyanakrishnan & Stone, ICML 2010, Algorithm 1"
     needs = "delta"
-    promises = ("aggregate", "each")
-    times = setting(int)  # pulls of each arm
+    promises, stops = ("aggregate", "each"), True  # one round of all arms, of which the k best stay
 
     def __init__(self, task: Any, delta: float | None = None, sigma: float | None = None) -> None:
         super().__init__(task)
         delta, epsilon = delta_of(self.name, self.task, delta), positive_tolerance_of(self)
         times = pulls_per_arm(self.task.K, epsilon, delta, 2 * scale_of(self.task, sigma))
-        self.times = int(affordable(self.name, epsilon, [times])[0])
-
-    def stops(ep, own):
-        """The stopping rule: all arms have been pulled; the answer is the k best.   [lines 4, 5]"""
-        if ep.now.round == 0:
-            return False
-        measure(ep, own)
-        return finish(own, own.k)
-
-    def sample(ep, own):
-        """The sampling rule.   [lines 1 to 3]"""
-        pull_undecided(ep, own, own.times)
-        ep.now.round = 1
+        self.sizes, self.times = self.arms_of([(self.task.K, times)]), affordable(self.name, epsilon, [times])

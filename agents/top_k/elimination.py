@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bandit_envs.kernels import PULLS_LIMIT, inlined, part
+from bandit_envs.kernels import PULLS_LIMIT, inlined
 
 from ..core.agent import Bools, Floats, Ints, Observation, seen_means
 from ..core.algorithm import Algorithm
@@ -66,19 +66,22 @@ def pull_undecided(ep, own, times):
             pull(ep, i, times)
 
 
-@part
-def _answer_of(S, A, m, k, work, answer):
-    for i in range(len(S)):
-        answer[i] = S[i]
-    keep_largest(m, answer, k - size_of(A), work)
-    for i in range(len(S)):
-        answer[i] |= A[i]
+@inlined
+def pull_round(ep, own, times):
+    """The same for a round, which has fresh samples unless `own.reuse` pools those of all rounds."""
+    if not own.reuse:
+        mark(ep, own)
+    pull_undecided(ep, own, times)
 
 
 @inlined
 def finish(own, k):
     """The answer: A, and the best k - |A| arms of S by own.m. Returns True: the algorithm stops."""
-    _answer_of(own.S, own.A, own.m, k, own.work, own.answer)
+    for i in range(len(own.S)):
+        own.answer[i] = own.S[i]
+    keep_largest(own.m, own.answer, k - size_of(own.A), own.work)
+    for i in range(len(own.S)):
+        own.answer[i] |= own.A[i]
     return True
 
 
@@ -96,6 +99,7 @@ class SetAlgorithm(Algorithm):
     round = per_episode(int)
     origin, drawn = per_arm(float), per_arm(int)  # sums of samples, and pulls, at the mark
     m, work = scratch(float), scratch(float)
+    reuse = setting(bool, False)  # see `pull_round`
 
     def __init__(self, task: Any) -> None:
         super().__init__(task)
@@ -118,3 +122,26 @@ class SetAlgorithm(Algorithm):
         unseen = np.where(np.isnan(means), np.finfo(np.float64).min, means)  # arms never pulled come last
         now = self.current(unseen, state.S[rows], state.A[rows])
         return np.where(state.now["stopped"][rows][..., None] != 0, state.answer[rows], now)
+
+
+class Halvings(SetAlgorithm):
+    """Rounds that are known beforehand: in each, so many pulls of each arm of S, of which the best ones stay."""
+
+    sizes, times = setting(Ints), setting(Ints)  # arms of S in each round, with k at the end; pulls of each of them
+
+    def arms_of(self, rounds: Sequence[tuple[int, int]]) -> Ints:
+        """`sizes`, of pairs (arms, pulls of each)."""
+        return np.array([*(size for size, _ in rounds), self.k])
+
+    def observe(ep, own):
+        """A round is over."""
+        ep.now.round += 1
+        measure(ep, own)
+        keep_largest(own.m, own.S, own.sizes[ep.now.round], own.work)
+
+    def sample(ep, own):
+        """The next round; after the last one none, and then the answer."""
+        if ep.now.round == len(own.times):
+            finish(own, own.k)
+        else:
+            pull_round(ep, own, own.times[ep.now.round])

@@ -16,7 +16,7 @@ from ..core.declared import per_arm, setting
 from ..core.largest import keep_largest, size_of
 from ..core.plans import pull
 from .elimination import SetAlgorithm, activate, affordable, finish, mark, measure
-from .median_elimination import pulls_per_arm, width_constant
+from .median_elimination import rounds_of, width_constant
 
 
 class Incremental(SetAlgorithm):
@@ -35,9 +35,8 @@ class Incremental(SetAlgorithm):
     def __init__(self, task: Any, delta: float | None = None, sigma: float | None = None) -> None:
         super().__init__(task)
         delta, epsilon = delta_of(self.name, self.task, delta), positive_tolerance_of(self)
-        constant, most = width_constant(self.task, sigma), (self.task.K - 1).bit_length()
-        times = [pulls_per_arm(r, epsilon, delta / self.k, constant) for r in range(most)]
-        self.times = affordable(self.name, epsilon, times)
+        rounds = rounds_of(self.task.K, 1, epsilon, delta / self.k, width_constant(self.task, sigma))
+        self.times = affordable(self.name, epsilon, [times for _, times in rounds])
 
     def begin(ep, own):
         """Median Elimination begins with all arms."""

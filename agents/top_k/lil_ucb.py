@@ -11,7 +11,6 @@ departures  D1 ties go to the lowest arm
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,14 +19,7 @@ from bandit_envs.kernels import choice
 
 from ..core.agent import Bools, Floats, Ints, Observation
 from ..core.confidence import delta_of, scale_of
-from ..core.index_policy import IndexPolicy, IndexState
-
-
-@dataclass(kw_only=True)
-class State(IndexState):
-    """State of lil'UCB for E episodes."""
-
-    made: Ints  # (E,) pulls so far
+from ..core.index_policy import IndexPolicy
 
 
 class LilUCB(IndexPolicy):
@@ -57,19 +49,13 @@ class LilUCB(IndexPolicy):
         bound: Floats = x + (1 + b) * (1 + np.sqrt(e)) * np.sqrt(2 * self.sigma**2 * (1 + e) * inner / T)
         return -bound
 
-    def initial_state(self, observation: Observation) -> State:
-        state = vars(super().initial_state(observation))
-        return State(**state, made=observation["pulls"].sum(axis=1))
-
     def choose(self, observation: Observation, state: Any) -> Ints:
         before = state.last.copy()
         arms = super().choose(observation, state)
-        state.made[state.fresh] = 0
         if self.task.budget is None:
-            most = state.T - self.lam * (state.made - state.T) >= 1
-            over = most & (state.made >= self.task.K)  # line 2
+            made = observation["pulls"].sum(axis=1)
+            over = (state.T - self.lam * (made - state.T) >= 1) & (made >= self.task.K)  # line 2
             arms[over], state.last[over] = self.task.K, before[over]
-        state.made += arms < self.task.K
         return arms
 
     def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:

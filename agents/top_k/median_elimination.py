@@ -13,15 +13,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from bandit_envs import Task
 from bandit_envs.kernels import jit
 
 from ..core.algorithm import Algorithm
 from ..core.confidence import delta_of, positive_tolerance_of, scale_of
-from ..core.declared import setting
-from ..core.largest import keep_largest, size_of
 from ..core.phases import whole
-from .elimination import SetAlgorithm, finish, mark, measure, pull_undecided
+from .elimination import Halvings
 
 
 def width_constant(task: Task, sigma: float | None) -> float:
@@ -48,7 +48,16 @@ def elimination_pulls(n, epsilon, delta, constant):
     return total
 
 
-class MedianElimination(SetAlgorithm):
+def rounds_of(n: int, m: int, epsilon: float, delta: float, constant: float) -> list[tuple[int, int]]:
+    """How many arms there are in each round until m are left, and the pulls of each of them.   D1"""
+    rounds = list[tuple[int, int]]()
+    while n > m:
+        rounds.append((n, pulls_per_arm(len(rounds), epsilon, delta, constant)))
+        n = max((n + 1) // 2, m)
+    return rounds
+
+
+class MedianElimination(Halvings):
     """Median Elimination (Even-Dar et al. 2006): an arm within epsilon > 0 of the best, with probability 1 - delta.
 
     Args:
@@ -58,27 +67,13 @@ class MedianElimination(SetAlgorithm):
     name, source = "median-elimination", "Even-Dar, Mannor & Mansour, JMLR 2006, Algorithm 3"
     solves = ("BestArm",)
     needs = "delta"
-    promises = ("aggregate", "each")
-    epsilon, delta, constant = setting(float), setting(float), setting(float)
+    promises, stops = ("aggregate", "each"), True
 
     def __init__(self, task: Any, delta: float | None = None, sigma: float | None = None) -> None:
         super().__init__(task)
         self.delta, self.epsilon = delta_of(self.name, self.task, delta), positive_tolerance_of(self)
         self.constant = width_constant(self.task, sigma)
-
-    def observe(ep, own):
-        """A round is over: the ceil(|S| / 2) arms with the largest fresh means stay.   D1, D2"""
-        measure(ep, own)
-        keep_largest(own.m, own.S, (size_of(own.S) + 1) // 2, own.work)
-        ep.now.round += 1
-
-    def stops(ep, own):
-        """The stopping rule: one arm is left."""
-        return size_of(own.S) == 1 and finish(own, 1)
-
-    def sample(ep, own):
-        """The sampling rule."""
-        mark(ep, own)
-        pull_undecided(ep, own, pulls_per_arm(ep.now.round, own.epsilon, own.delta, own.constant))
+        rounds = rounds_of(self.task.K, 1, self.epsilon, self.delta, self.constant)
+        self.sizes, self.times = self.arms_of(rounds), np.array([times for _, times in rounds], np.int64)
 
     recommend = Algorithm.recommend

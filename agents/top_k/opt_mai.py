@@ -22,7 +22,7 @@ from ..core.agent import Bools, Floats
 from ..core.declared import per_episode, scratch, setting
 from ..core.largest import keep_largest, nth_largest, size_of
 from ..core.phases import budget_for
-from .elimination import SetAlgorithm, activate, finish, mark, measure, pull_undecided, with_best
+from .elimination import SetAlgorithm, activate, finish, measure, pull_round, with_best
 
 BETA = 0.75 * math.exp(0.2)
 
@@ -67,7 +67,6 @@ class OptMAI(SetAlgorithm):
     reads = ("total", "remaining")
     K = setting(int)  # arms to select
     worst = setting(bool)  # of the worst ones   D2
-    reuse = setting(bool)
     Q = per_episode(int)
     gap, best, decided = scratch(float), scratch(bool), scratch(bool)
 
@@ -103,9 +102,7 @@ class OptMAI(SetAlgorithm):
             for i in range(len(own.answer)):
                 own.answer[i] ^= own.worst
             return
-        if not own.reuse:
-            mark(ep, own)
-        pull_undecided(ep, own, p)
+        pull_round(ep, own, p)
 
     def current(self, m: Floats, S: Bools, A: Bools) -> Bools:
         return ~with_best(-m, S, A, self.K) if self.worst else with_best(m, S, A, self.K)

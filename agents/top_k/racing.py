@@ -45,15 +45,6 @@ def half_width(t, sd, tests, own):
 
 
 @part
-def count_tests(ep, own):
-    """Set nb; past R it stays."""
-    if ep.now.round <= own.R:
-        u = size_of(own.S)
-        ep.now.tests = ep.now.past + (own.R - ep.now.round + 1) * u
-        ep.now.past += u
-
-
-@part
 def bound(ep, own):
     """Bounds of the undecided arms, which never widen."""
     for i in range(len(own.S)):
@@ -135,10 +126,12 @@ class Racing(SetAlgorithm):
 
     def observe(ep, own):
         """A round is over: bounds, and the arms that they select from U and discard from it."""
-        count_tests(ep, own)
+        n, m, selected, u = len(own.S), own.k, size_of(own.A), size_of(own.S)
+        discarded = n - selected - u
+        if ep.now.round <= own.R:  # past R nb stays
+            ep.now.tests = ep.now.past + (own.R - ep.now.round + 1) * u
+            ep.now.past += u
         bound(ep, own)
-        n, m, selected = len(own.S), own.k, size_of(own.A)
-        discarded = n - selected - size_of(own.S)
         selected += move(own.LB, own.minus_UB, m - selected, n - m - discarded, own)
         for i in range(n):
             own.A[i] |= own.moved[i]

@@ -71,17 +71,6 @@ def draw(weight, total, u):
     return last
 
 
-@part
-def draw_evenly(chosen, size, u):
-    """One of the `size` >= 1 arms whose number in `chosen` (K,) is not 0, each as likely, by a uniform number u."""
-    last, left = len(chosen) - 1, min(int(u * size), size - 1)
-    for i in range(last):
-        left -= chosen[i] != 0.0
-        if left < 0:
-            return i
-    return last
-
-
 class TopKAgent(Algorithm):
     """An algorithm for TopK, and for BestArm as TopK with k = 1. It answers High, the k largest empirical means.
 

@@ -16,11 +16,8 @@ import numpy as np
 
 from bandit_envs.kernels import flag
 
-from ..core.agent import Ints
-from ..core.declared import setting
-from ..core.largest import keep_largest
 from ..core.phases import budget_for
-from .elimination import SetAlgorithm, finish, mark, measure, pull_undecided
+from .elimination import Halvings
 
 
 def schedule(n: int, T: int) -> list[tuple[int, int]]:
@@ -31,7 +28,7 @@ def schedule(n: int, T: int) -> list[tuple[int, int]]:
     return [(size, T // (size * rounds)) for size in sizes]
 
 
-class SequentialHalving(SetAlgorithm):
+class SequentialHalving(Halvings):
     """Sequential Halving (Karnin, Koren & Somekh 2013): the best arm within a budget.
 
     Args:
@@ -41,8 +38,6 @@ class SequentialHalving(SetAlgorithm):
 
     name, source = "sequential-halving", "Karnin, Koren & Somekh, ICML 2013, Algorithm 3"
     solves, anytime = ("BestArm",), False
-    sizes, times = setting(Ints), setting(Ints)  # of each round: |S_{r+1}|, and t_r
-    reuse = setting(bool)
 
     def __init__(self, task: Any, reuse: bool = False) -> None:
         super().__init__(task)
@@ -50,20 +45,4 @@ class SequentialHalving(SetAlgorithm):
         budget = budget_for(self.name, self.task, K * (K - 1).bit_length())
         self.reuse = flag("reuse", reuse)
         rounds = schedule(K, budget)
-        self.sizes = np.array([size for size, _ in rounds[1:]] + [1])
-        self.times = np.array([times for _, times in rounds])
-
-    def observe(ep, own):
-        """A round is over.   [line 3]"""
-        measure(ep, own)
-        keep_largest(own.m, own.S, own.sizes[ep.now.round], own.work)
-        ep.now.round += 1
-
-    def sample(ep, own):
-        """The sampling rule.   [line 2]"""
-        if ep.now.round == len(own.times):
-            finish(own, own.k)
-            return
-        if not own.reuse:
-            mark(ep, own)
-        pull_undecided(ep, own, own.times[ep.now.round])
+        self.sizes, self.times = self.arms_of(rounds), np.array([times for _, times in rounds])

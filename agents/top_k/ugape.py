@@ -29,7 +29,7 @@ from ..core.agent import Bools, Floats, Ints, Observation, seen_means
 from ..core.algorithm import Algorithm
 from ..core.confidence import delta_of, scale_of
 from ..core.declared import per_arm, per_episode, scratch, setting
-from ..core.largest import smallest
+from ..core.largest import keep_largest, nth_largest, smallest
 from ..core.plans import count_pulls, pull
 
 C = 0.5
@@ -56,22 +56,15 @@ def gather(pulls, mean, m, scale, U, B, J, work):
     for i in range(K):
         beta = scale / math.sqrt(float(pulls[i]))
         U[i] = work[i] = mean[i] + beta
-        B[i] = beta - mean[i]  # -L
+        B[i] = mean[i] - beta  # L
     next_U = smallest(work, K, K - m)  # the (m + 1)-th largest
     mth_U = work[K - m]
     for i in range(K - m + 1, K):
         mth_U = min(mth_U, work[i])
     for i in range(K):
-        B[i] += next_U if U[i] >= mth_U else mth_U
-        work[i] = B[i]
-    B_J, places = smallest(work, K, m), m
-    for i in range(K):
-        J[i] = B[i] < B_J
-        places -= J[i]
-    for i in range(K):
-        if places > 0 and B[i] == B_J:
-            J[i] = True
-            places -= 1
+        B[i], J[i] = B[i] - (next_U if U[i] >= mth_U else mth_U), True  # -B
+    B_J = -nth_largest(B, J, m, work)
+    keep_largest(B, J, m, work)
     return B_J
 
 

@@ -24,9 +24,11 @@ from .polyhedra import Polyhedra
 from .prompts import PromptSelection, ScoreTables
 from .registry import Registry, names_alone
 from .tables import (
+    DAYS,
     MISSING,
     NUMBERS,
     SAID,
+    SPANS,
     TRUE,
     WORDS,
     Count,
@@ -35,6 +37,7 @@ from .tables import (
     Measurements,
     Strata,
     cells_of,
+    day_of,
     measurements,
     number_in,
     repeated,
@@ -46,10 +49,10 @@ from .tables import (
 )
 
 __all__ = [
-    "ABTests", "Count", "Happening", "Arms", "Bernoulli", "Captions", "Categorical", "DISTRIBUTIONS", "Gaussian",
-    "INSTANCES", "Instance", "Measurement", "MISSING", "Measurements", "NUMBERS", "Polyhedra", "Pools",
-    "PromptSelection", "Registry", "Resampled", "Sampler", "SAID", "ScoreTables", "Shared", "Strata", "TRUE",
-    "Tabulated", "Uniform", "Varied", "WORDS", "captions", "cells_of", "ends_of", "from_table", "measurements",
-    "names_alone", "number_in", "register_distribution", "register_instance", "repeated", "rows_of", "strata_of",
-    "uneven", "weighted", "wells_of_plate", "within",
+    "ABTests", "Count", "DAYS", "Happening", "Arms", "Bernoulli", "Captions", "Categorical", "DISTRIBUTIONS",
+    "Gaussian", "INSTANCES", "Instance", "Measurement", "MISSING", "Measurements", "NUMBERS", "Polyhedra", "Pools",
+    "PromptSelection", "Registry", "Resampled", "Sampler", "SAID", "SPANS", "ScoreTables", "Shared", "Strata", "TRUE",
+    "Tabulated", "Uniform", "Varied", "WORDS", "captions", "cells_of", "day_of", "ends_of", "from_table",
+    "measurements", "names_alone", "number_in", "register_distribution", "register_instance", "repeated", "rows_of",
+    "strata_of", "uneven", "weighted", "wells_of_plate", "within",
 ]  # fmt: skip

@@ -479,45 +479,51 @@ def strata_of(table: Measurements, heads: Sequence[str], closed: bool | None, co
         closed: whether all are over. None: of days that are dates those before `today`, and all others. False: all but
             the last day, or, without days, the last one in the table.
     """
-    texts, dated = list[list[str]](), [head in table.days for head in heads]
+    texts, dated = list[list[Any]](), [head in table.days for head in heads]
     for head, is_day in zip(heads, dated, strict=True):
         if head not in table.rest:
             raise ValueError(f"{table.of} has no column {head!r:.80} for strata, only {[*table.rest][:10]}")
-        texts.append([DATE.sub(r"\1", _label(cell)) if is_day else _label(cell) for cell in table.rest[head]])
+        texts.append([*map(day_of if is_day else _label, table.rest[head])])
         if "" in texts[-1]:
             place = table.rows[texts[-1].index("")].place
             raise ValueError(f"{table.of}, {place}, column {head!r:.80}: the name of the stratum is missing")
+    for head in {*heads, *table.days}:
+        if sums := [cell for cell in table.rest[head] if str(cell).strip().lower() in TOTALS]:
+            raise ValueError(f"{table.of}, column {head!r:.80}: {sums[0]!r:.80} may sum up the others: leave it out")
     keys = [*zip(*texts, strict=True)] or [()] * len(table.rows)
-    day_of = {key: tuple(compress(key, dated)) for key in keys}
-    days = [*dict.fromkeys(day_of.values())]
-    dates = {day: [_date(one) for one in day] for day in days}
-    known = any(dated) and all(map(all, dates.values()))
-    if known or all(NUMBER.fullmatch(one) for day in days for one in day):
-        days.sort(key=lambda day: dates[day] if known else [*map(float, day)])
-    order = sorted(day_of, key=lambda key: (days.index(day_of[key]), key))
+    days_of, each = {key: tuple(compress(key, dated)) for key in keys}, dict[Any, set[str]]()
+    days = [*dict.fromkeys(days_of.values())]
+    known = any(dated) and all(isinstance(one, date) for day in days for one in day)
+    if known or all(NUMBER.fullmatch(str(one)) for day in days for one in day):
+        days.sort(key=lambda day: day if known else [*map(float, day)])
+    order = sorted(days_of, key=lambda key: (days.index(days_of[key]), [*map(str, key)]))
     span = timedelta(max([SPANS.get(head.lower(), 1) for head in compress(heads, dated)], default=1))
-    late = {key for key in order if known and closed is None and max(dates[day_of[key]]) + span > today}
+    late = {key for key in order if known and closed is None and max(days_of[key]) + span > today}
     if closed is False and order:
-        late = {key for key in order if day_of[key] == days[-1]} if any(dated) else {[*day_of][-1]}
-    kept, each = [key for key in order if key not in late], {key: set[str]() for key in order}
-    ends = [i for i, key in enumerate(kept) if kept[i + 1 :] == [] or day_of[kept[i + 1]] != day_of[key]]
+        late = {key for key in order if days_of[key] == days[-1]} if any(dated) else {[*days_of][-1]}
+    kept, places = [key for key in order if key not in late], {key: i for i, key in enumerate(order)}
+    ends = [i for i, key in enumerate(kept) if kept[i + 1 :] == [] or days_of[kept[i + 1]] != days_of[key]]
     for key, row in zip(keys, table.rows, strict=True):
-        each[key].add(row.arm)
-    alone, places = sum(not {control} < each[key] for key in kept), {key: i for i, key in enumerate(order)}
+        each.setdefault(key, set()).add(row.arm)
+    alone = sum(not {control} < each[key] for key in kept)
     said = f"within {' x '.join(map(repr, heads))}: {len(kept) - alone} strata count"
     said += f", {alone} without {control!r} or with it alone" * bool(alone) + f", {len(late)} not over yet" * bool(late)
     if closed is None and not known:
         said += "; all are taken as over: if the last still grows, say closed=False (--no-closed)"
     noun = heads[0].lower() if len(heads) == 1 else "stratum"
     noun = "day" if dated == [True] and noun not in SPANS else noun
-    return Strata([places[key] for key in keys], np.array([key not in late for key in order]), ends, noun, said)
+    over = np.array([key not in late for key in order], np.bool_)
+    return Strata([places[key] for key in keys], over, ends, noun, said)
 
 
-def _date(text: str) -> Any:
-    """The date that a text is, year first or else with points; None where it is none."""
+def day_of(cell: object) -> Any:
+    """The date that a cell is, year first or else with points; else its text, "" for none."""
+    text = "" if _lacks(cell) else DATE.sub(r"\1", str(cell)).strip()
     parts = text.split(".")[::-1] if "." in text else re.split("[-/]", text)
-    with contextlib.suppress(ValueError):
-        return date(*map(int, parts)) if len(parts) == 3 and len(parts[0]) == 4 else None
+    if len(parts) == 3 and len(parts[0]) == 4:
+        with contextlib.suppress(ValueError):
+            return date(*map(int, parts))
+    return text
 
 
 def uneven(table: Measurements, control: str, strata: Sequence[int] = ()) -> dict[str, str]:

@@ -30,6 +30,7 @@ from .lifts import HOPED, NEAR_HOPED, TILTS, WEIGHTS
 
 Floats = NDArray[np.float64]
 
+EACH, LAST = slice(None), slice(-1, None)  # of the strata
 LOST = 1e-18  # a term of a sum that is left out, as a part of the largest
 FARTHEST, HALVINGS = 12.0, 46  # log odds ratio; of a search for the likeliest
 FAR, FIRST, SEARCH = 1e3, 2.0**-12, 48  # of ends: sigmas; the first step, as a part of these; steps
@@ -142,7 +143,7 @@ class Stratified:
             with the share 1 / (n (n - 1)) of the error probability; 1 where fewer than two say something.
         counts: (K,) strata that say something of an arm.
         spread: the standard deviation of a result; NaN where it is unknown, or results are 0 or 1.
-        unlike: whether spreads differ, by a test at the level `UNLIKE` of the strata so far (`common`).
+        unlike: whether spreads of arms, or of strata, differ, each by a test at the level `UNLIKE` (`common`).
     """
 
     evidence: Floats
@@ -151,7 +152,7 @@ class Stratified:
     counts: NDArray[np.int64]
     spread: float
     unlike: bool
-    _nats: Any  # of edges (K,), and 1 or -1: nats against "in no stratum beyond", (S, K)
+    _nats: Any  # of edges (K,), 1 or -1, and which strata: nats against "in no stratum beyond", (S, K)
     _reach: float  # how far ends are looked for
 
     def __post_init__(self) -> None:
@@ -168,7 +169,7 @@ class Stratified:
             near, step, out = np.zeros(K), np.full(K, self._reach * FIRST), np.zeros(K, np.bool_)
             for _ in range(SEARCH):
                 at = begin + sign * np.minimum(near + step, self._reach)
-                beyond = self._nats(at, -sign)[-1] >= need
+                beyond = self._nats(at, -sign, LAST)[-1] >= need
                 out |= beyond
                 near, step = np.where(beyond, near, near + step), np.where(out, 0.5, 2.0) * step
             found[:, side] = np.where(out, begin + sign * near, sign * math.inf)
@@ -180,7 +181,7 @@ class Stratified:
         (n, x, there), (tilts, weights) = tables(control, n, x, True), tilts_about(hoped)
         there, K = there & (x + x[:, [control]] > 0) & (x + x[:, [control]] < n + n[:, [control]]), n.shape[1]
 
-        def nats(theta: Any, sign: float) -> Any:
+        def nats(theta: Any, sign: float, _: slice = EACH) -> Any:
             at = np.broadcast_to(theta, K)[:, None] + sign * np.append(0.0, tilts)
             found = np.cumsum(odds_terms(n, x, control, at)[..., 0], axis=0)
             return np.logaddexp.reduce(weights + found[..., 1:] - found[..., :1], axis=-1)
@@ -209,9 +210,9 @@ class Stratified:
         w = np.where(there, 1.0 / (v * sigma**2), 0.0)
         V, S = np.cumsum(w, axis=0), np.cumsum(w * d, axis=0)
 
-        def nats(edge: Any, sign: float) -> Any:
-            one = (sign * (S - edge * V))[..., None]
-            return np.logaddexp.reduce(weights + tilts * one - 0.5 * tilts**2 * V[..., None], axis=-1)
+        def nats(edge: Any, sign: float, rows: slice = EACH) -> Any:
+            one = (sign * (S - edge * V))[rows, :, None]
+            return np.logaddexp.reduce(weights + tilts * one - 0.5 * tilts**2 * V[rows, :, None], axis=-1)
 
         counts, effect = there.sum(axis=0), S[-1] / np.maximum(V[-1], 1e-300)
         same = one_effect((w * (d - effect) ** 2).sum(axis=0), counts)
@@ -236,19 +237,21 @@ class Stratified:
         total, m = np.cumsum(own * after)[:, None] + R, np.cumsum(free.sum(axis=1) * after)[:, None] + N
         a, b = (0.5 * free[first].sum(), 0.5 * own[first]) if first < len(n) else (1.0, 1.0)
 
-        def nats(edge: Any, sign: float) -> Any:
-            off, p = sign * (place - edge)[..., None], W[..., None] * TAU**2
-            more, half = (a + 0.5 * m)[..., None], b + 0.5 * (total[..., None] + W[..., None] * off**2 / (1.0 + p))
+        def nats(edge: Any, sign: float, rows: slice = EACH) -> Any:
+            w, all_of, free = W[rows], total[rows], m[rows]
+            off, p = sign * (place[rows] - edge)[..., None], w[..., None] * TAU**2
+            more, half = (a + 0.5 * free)[..., None], b + 0.5 * (all_of[..., None] + w[..., None] * off**2 / (1.0 + p))
             at = off * p / (1.0 + p) / np.sqrt(half / more * TAU**2 / (1.0 + p))
             found = np.log(2.0 * SHARES * np.maximum(special.stdtr(2.0 * more, at), 1e-300)) - 0.5 * np.log1p(p)
             found += special.gammaln(more) - special.gammaln(a) + a * math.log(b) - more * np.log(half)
-            least = (total + W * np.maximum(off[..., 0], 0.0) ** 2) / np.maximum(m, 1.0)
-            return np.logaddexp.reduce(found, axis=-1) + special.xlogy(0.5 * m, least) + 0.5 * m
+            least = (all_of + w * np.maximum(off[..., 0], 0.0) ** 2) / np.maximum(free, 1.0)
+            return np.logaddexp.reduce(found, axis=-1) + special.xlogy(0.5 * free, least) + 0.5 * free
 
         counts, R, every = N[-1], R[-1], free.sum() + np.maximum(N[-1] - 1, 0).sum()
         spread = math.sqrt((squares.sum() + R.sum()) / every) if first < len(n) else math.nan
         same = one_effect(R / spread**2, counts, every)
         unlike = unlike_spreads(np.append(squares.sum(axis=0), R), np.append(free.sum(axis=0), counts - 1.0))
+        unlike |= unlike_spreads(own, free.sum(axis=1))
         reach = FAR * spread if first < len(n) else 0.0
         return cls(both_sides(nats, edges, control), place[-1], same, counts, spread, unlike, nats, reach)
 
@@ -258,23 +261,29 @@ def averages(n: ArrayLike, x: ArrayLike, control: int, shares: ArrayLike, a: flo
 
     Args:
         n, x: results that are 0 or 1, and how many were 1, (S, K), by strata in the order of time.
-        shares: (K,) the probabilities with which a visitor is assigned to an arm; only their ratios to the control's
-            count, and must be the same whenever both arms are there. An arm without visitors was not there, unless that
-            has a probability above `RARE` by chance: then the stratum may only count against the claim.
+        shares: (K,) or (S, K), the probabilities with which a visitor is assigned to an arm, 0 where it is not there;
+            only their ratios to the control's count, and are fixed before a stratum. An arm without visitors was not
+            there, unless that has a probability above `RARE` by chance: then the stratum counts against a claim alone.
     """
-    (n, x, there), planned = tables(control, n, x, True), np.array(shares, np.float64)
-    q = planned / (planned + planned[control])
-    n_c, x_c = n[:, [control]], x[:, [control]]
+    n, x, there = tables(control, n, x, True)
+    planned, n_c, x_c = np.broadcast_to(np.array(shares, np.float64), n.shape), n[:, [control]], x[:, [control]]
+    known = (planned > 0) & (planned[:, [control]] > 0)
+    q = np.where(known, planned / np.where(known, planned + planned[:, [control]], 1.0), 0.5)
     before, ones = (np.cumsum(one, axis=0) - one for one in (n + n_c, x + x_c))
     g = ones / np.maximum(before, 1.0)
     parts = (x, 1.0 - g, 1.0 / q), (n - x, -g, 1.0 / q), (x_c, 1.0 - g, a / (q - 1.0)), (n_c - x_c, -g, a / (q - 1.0))
-    by_chance = ~there & (np.where(n > 0, q, 1.0 - q) ** (n + n_c) > RARE)
+    there, by_chance = there & known, known & ~there & (np.where(n > 0, q, 1.0 - q) ** (n + n_c) > RARE)
     farthest = np.maximum(1.0 / q, a / (1.0 - q)) + abs(b) + abs(a - 1.0)
+    farthest = np.take_along_axis(farthest, known.argmax(axis=0)[None], axis=0)[0]  # bets are the same in all strata
 
     def nats(_: float, sign: float) -> Any:
         bets = sign * BETS / farthest[:, None]
-        parts_of = [many[..., None] * np.log1p(bets * (by * y - b - g * (a - 1.0))[..., None]) for many, y, by in parts]
-        capital = sum(parts_of, np.zeros(1))
+        gains = [bets * (by * y - b - g * (a - 1.0))[..., None] for _, y, by in parts]
+        logs = [
+            many[..., None] * np.log1p(np.maximum(one, BETS[-1] - 1.0))
+            for one, (many, *_) in zip(gains, parts, strict=True)
+        ]
+        capital = np.where((np.stack(gains) < BETS[-1] - 1.0).any(axis=0), -math.inf, sum(logs, np.zeros(1)))
         capital = np.where(there[..., None], capital, np.where(by_chance[..., None], np.minimum(capital, 0.0), 0.0))
         return np.logaddexp.reduce(np.cumsum(capital, axis=0) - math.log(len(BETS)), axis=-1)
 
@@ -285,15 +294,22 @@ def mismatch(counts: ArrayLike, shares: ArrayLike) -> float:
     """p of "visitors are assigned with the planned shares", at any time (Lindon & Malek, NeurIPS 2022).
 
     Args:
-        counts: visitors (S, K). Strata with the same arms, those with visitors, are one; shares are those of these.
-            A stratum so small that an arm may have no visitor by chance, with a probability above `RARE`, is left out.
-        shares: (K,) planned, above 0.
+        counts: visitors (S, K). Strata with the same arms, those with visitors, and shares are one; shares are those of
+            these. A stratum so small that an arm may have no visitor by chance, with a probability above `RARE`, is
+            left out.
+        shares: (K,) or (S, K), planned; 0 of an arm that is not there.
     """
-    n, q, special = np.array(counts, np.float64), np.array(shares, np.float64), require("scipy.special", "shares")
-    n = n[(1.0 - q.min() / q.sum()) ** n.sum(axis=1) <= RARE]
+    n, special = np.array(counts, np.float64), require("scipy.special", "shares")
+    q = np.broadcast_to(np.array(shares, np.float64), n.shape)
+    q = q / q.sum(axis=1, keepdims=True)
+    rows = np.hstack([n > 0, q])[(1.0 - np.where(q > 0, q, 1.0).min(axis=1)) ** n.sum(axis=1) <= RARE]
     size, found = np.array(CONCENTRATIONS), np.full(len(CONCENTRATIONS), -math.log(len(CONCENTRATIONS)))
-    for there in np.unique(n > 0, axis=0):
-        row, planned = n[((n > 0) == there).all(axis=1)].sum(axis=0)[there], q[there] / q[there].sum()
+    for key in np.unique(rows, axis=0):
+        there, planned = key[: n.shape[1]] > 0, key[n.shape[1] :]
+        row = n[(np.hstack([n > 0, q]) == key).all(axis=1)].sum(axis=0)[there]
+        if not (planned[there] > 0).all():
+            return 0.0
+        planned = planned[there] / planned[there].sum()
         alpha = size[:, None] * planned
         found += (special.gammaln(alpha + row) - special.gammaln(alpha)).sum(axis=1) - row @ np.log(planned)
         found += special.gammaln(size) - special.gammaln(size + row.sum())

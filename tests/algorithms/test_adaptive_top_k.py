@@ -17,7 +17,7 @@ from twins_top_k import Seen, adapt, clucb, drawer, kl_lucb, lil_ucb, lucb, ocba
 import agents
 from agents.top_k.adapt import direct_pulls
 from agents.top_k.kl_lucb import kl, kl_upper
-from agents.top_k.selection import TopKAgent, draw, draw_evenly, gather, rank
+from agents.top_k.selection import TopKAgent, draw, gather, rank
 from bandit_envs import Bernoulli, Categorical, Instance, Task, TopK
 from bandit_envs.problems.certificates import bernstein, cutoff, hoeffding
 
@@ -223,7 +223,7 @@ def test_draws_by_hand() -> None:
     # weights 1, 0, 2, 1: of four quarters the first is arm 0's, the second and third arm 2's, the last arm 3's
     weight = np.array([1.0, 0.0, 2.0, 1.0])
     assert [draw(weight, 4.0, u) for u in (0.0, 0.2499, 0.25, 0.7499, 0.75, 1 - 2**-53)] == [0, 0, 2, 2, 3, 3]
-    assert [draw_evenly(weight, 3, u) for u in (0.0, 0.33, 0.34, 0.66, 0.67, 1 - 2**-53)] == [0, 0, 2, 2, 3, 3]
+    assert [draw(weight > 0, 3.0, u) for u in (0.0, 0.33, 0.34, 0.66, 0.67, 1 - 2**-53)] == [0, 0, 2, 2, 3, 3]
 
 
 def test_kl_by_hand() -> None:

@@ -12,21 +12,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.core.trees import (
+    ESTIMATE,
+    LOWER,
+    NEG_LOWER_IN,
+    SPREAD,
+    UPPER,
+    UPPER_OUT,
     Tree,
-    argmax_upper,
-    argmax_upper_outside,
-    argmin_lower_inside,
     build,
-    grown_lower_inside,
-    grown_upper_outside,
+    extreme,
+    grown,
     is_inside,
     lower,
-    max_estimate,
-    max_lower,
-    max_upper,
     put,
-    put_spread,
     refresh,
+    root,
     settle,
     settle_best,
     upper,
@@ -48,17 +48,17 @@ def _leaf(tree: Any, i: Any) -> Any:
 
 @jit
 def _extremes(tree: Any) -> Any:
-    return max_upper(tree), max_lower(tree), max_estimate(tree)
+    return root(tree, UPPER), root(tree, LOWER), root(tree, ESTIMATE)
 
 
 @jit
 def _spread(tree: Any, i: Any, spread: Any) -> Any:
-    put_spread(tree, i, spread)
+    tree.nodes[np.uint64(8 * i) + SPREAD] = spread
 
 
 @jit
 def _grown(tree: Any, growth: Any) -> Any:
-    return grown_lower_inside(tree, growth), grown_upper_outside(tree, growth)
+    return grown(tree, NEG_LOWER_IN, growth), grown(tree, UPPER_OUT, growth)
 
 
 class Plain:
@@ -110,10 +110,10 @@ class Pair:
         assert np.array_equal(self.trees[1], p.nodes())
         assert (self.trees[[0, 2]] == -np.inf).all()  # the neighbours are not touched
         assert _extremes(tree) == (p.high.max(), p.low.max(), p.m.max())
-        assert argmax_upper(tree) == np.argmax(p.high)
+        assert extreme(tree, UPPER) == np.argmax(p.high)
         inside, outside = np.flatnonzero(p.inside), np.flatnonzero(~p.inside)
-        assert argmin_lower_inside(tree) == (inside[np.argmin(p.low[inside])] if len(inside) else -1)
-        assert argmax_upper_outside(tree) == (outside[np.argmax(p.high[outside])] if len(outside) else -1)
+        assert extreme(tree, NEG_LOWER_IN) == (inside[np.argmin(p.low[inside])] if len(inside) else -1)
+        assert extreme(tree, UPPER_OUT) == (outside[np.argmax(p.high[outside])] if len(outside) else -1)
 
 
 def drawn(g: np.random.Generator, ties: bool) -> Callable[[], float]:

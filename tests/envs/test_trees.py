@@ -7,11 +7,12 @@ import pytest
 from forests import Pair, _extremes, _leaf, begin, check_best, check_boundary, check_growth
 
 from agents.core.trees import (
+    NEG_LOWER_IN,
+    UPPER,
+    UPPER_OUT,
     Tree,
-    argmax_upper,
-    argmax_upper_outside,
-    argmin_lower_inside,
     build,
+    extreme,
     levels_of,
     refresh,
     settle,
@@ -37,13 +38,13 @@ def test_by_hand() -> None:
     build(pair.tree)
     tree = pair.tree
     assert _extremes(tree) == (4.0, 1.0, 2.0)
-    assert argmin_lower_inside(tree) == -1  # nobody is inside
+    assert extreme(tree, NEG_LOWER_IN) == -1  # nobody is inside
     settle(tree, 1.5)
     assert [bool(_leaf(pair.tree, i)[2]) for i in range(3)] == [False, True, True]  # 1.5 >= 1.5 is inside
-    assert (argmin_lower_inside(tree), argmax_upper_outside(tree), argmax_upper(tree)) == (1, 0, 1)
+    assert (extreme(tree, NEG_LOWER_IN), extreme(tree, UPPER_OUT), extreme(tree, UPPER)) == (1, 0, 1)
     settle(tree, 0.0)
-    assert argmin_lower_inside(tree) == 0  # arms 0 and 1 tie at 0
-    assert argmax_upper_outside(tree) == -1
+    assert extreme(tree, NEG_LOWER_IN) == 0  # arms 0 and 1 tie at 0
+    assert extreme(tree, UPPER_OUT) == -1
 
 
 @pytest.mark.parametrize("K", SIZES)

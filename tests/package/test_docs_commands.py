@@ -21,7 +21,7 @@ TRAIN = ["--seconds", "1", "--hyperparameters", "held_out=4", "checkpoints=1"]
 EVOLVE = ["--steps", "1", "--hyperparameters", "held_out=1", "episodes=10", "population=4"]
 QUICK = {"evaluate": FEW, "train": TRAIN, "race": FRAMES, "watch": FRAMES}
 QUICK |= {"benchmark": [], "list": [], "plot": [], "report": [], "--version": [], "session": []}
-QUICK |= {"ab-test": [], "compare": [], "gate": []}
+QUICK |= {"ab-test": [], "ab-plan": ["--runs", "20"], "compare": [], "gate": []}
 
 
 def test_commands_are_found() -> None:
@@ -83,7 +83,7 @@ FIRST = {  # a page for each kind of command
     "pictures": "evaluate race watch report plot",
     "benchmark": "benchmark",
     "compare-logs": "compare",
-    "ab-tests": "ab-test gate",
+    "ab-tests": "ab-test ab-plan gate",
 }
 
 

@@ -14,6 +14,7 @@ from drifting import drifting, false_finds
 
 import agents
 from agents.cli import main
+from agents.session.words import against
 
 pytest.importorskip("sqlalchemy")
 CLOCK = importlib.import_module("agents.session.ab_test")
@@ -54,7 +55,7 @@ def numbers(found: pd.DataFrame) -> Any:
 
 def test_better_on_each_day_and_worse_in_all_together() -> None:
     found = agents.ab_test(BETTER, "A").set_index("name").loc["B"]
-    said = "better on at least one day; better, if the effect is the same every day (p of that: 0.92)"
+    said = "better on at least one day; better, if the effect is the same every day (a test of that: p 0.92)"
     assert (found["verdict"], found["better"], found["better_once"]) == (said, True, True)
     weights = [990_000 * 10_000 / 1e6, 500_000 * 500_000 / 1e6]  # n_A n_B / (n_A + n_B), of Mantel and Haenszel
     gaps = np.array([230 / 10_000 - 20_000 / 990_000, 1000 / 500_000])
@@ -83,7 +84,11 @@ def test_an_effect_that_changes_is_not_said_of_all_days() -> None:
     assert found["same"] < 1e-20
     turned = [(d, "AB"[name == "A"], n, x) for d, name, n, x in rows]
     assert agents.ab_test(days(*turned), "A")["verdict"][0].startswith("worse on at least one day, but the effect")
-    wild = [(d, name, 9000, x) for d, a, b in ((1, 300, 600), (2, 600, 300)) for name, x in (("A", a), ("B", b))]
+    wild = [
+        (d, name, 9000, x)
+        for d, a, b in ((1, 300, 600), (2, 900, 300), (3, 900, 300))
+        for name, x in (("A", a), ("B", b))
+    ]
     both = agents.ab_test(days(*wild), "A")["verdict"][1]
     assert both.startswith("better on at least one day and worse on at least one day, as the effect changes by day (p ")
 
@@ -176,6 +181,11 @@ def test_a_day_counts_once_it_is_over_everywhere(monkeypatch: pytest.MonkeyPatch
     assert numbers(agents.ab_test(late, "A")) == pytest.approx(numbers(every), nan_ok=True)
     assert agents.ab_test(late, "A").attrs["read"].endswith("8 strata count, 1 not over yet")
     assert agents.ab_test(late, "A", closed=True)["worse_once"].any()
+    for form in ("%d.%m.%Y", "%Y/%m/%d", "%Y-%m-%d 00:00:00+02:00", "%Y-%m-%dT13:00"):
+        other = late.assign(day=[f"{day:{form}}" for day in late["day"]])
+        assert agents.ab_test(other, "A").attrs["read"].endswith("8 strata count, 1 not over yet"), form
+    slashes = late.assign(day=[f"{day:%m/%d/%Y}" for day in late["day"]])  # of whom?
+    assert "9 strata count; all are taken as over" in agents.ab_test(slashes, "A").attrs["read"]
     assert numbers(agents.ab_test(late, "A", closed=False)) == pytest.approx(numbers(every), nan_ok=True)
     monkeypatch.setattr(CLOCK, "today_everywhere", lambda: dt.date(2026, 11, 1))
     nothing = agents.ab_test(table, "A")
@@ -188,6 +198,12 @@ def test_a_day_counts_once_it_is_over_everywhere(monkeypatch: pytest.MonkeyPatch
     assert "if the last still grows, say closed=False" in agents.ab_test(named, "A").attrs["read"]
     assert "1 without 'A' or with it alone" in agents.ab_test(DROPPED, "A").attrs["read"]
     assert agents.ab_test(named, "A", closed=False)["pulls"].sum() < agents.ab_test(named, "A")["pulls"].sum()
+
+
+def test_a_table_in_which_nothing_counts_is_open() -> None:
+    for how in ({}, {"shares": {"A": 1, "B": 1}, "lift": 0.1}, {"closed": False}):
+        found = agents.ab_test(days((1, "A", 0, 0), (1, "B", 0, 0)), "A", **how)
+        assert (found["verdict"].tolist(), found["pulls"].sum()) == (["control", ""], 0)
 
 
 def test_the_clock_is_that_of_the_last_place_on_earth() -> None:
@@ -222,8 +238,8 @@ def test_another_column_is_looked_at_within_days() -> None:
     """A weekday moves with the day and misleads nobody; countries that one arm has more of in each day do."""
     table = week().assign(weekday=lambda one: [f"{day:%a}" for day in one["day"]])
     assert not agents.ab_test(table, "A").attrs["open"]
-    parts = [week(s).assign(country=c, n=lambda t, c=c: t["n"] * (1 + 2 * ((t["variant"] == "B") & (c == "y"))))
-             for s, c in ((0, "x"), (1, "y"))]  # fmt: skip
+    more = lambda t: t["n"] * (1 + 2 * (t["variant"] == "B"))
+    parts = [week(0).assign(country="x"), week(1).assign(country="y", n=more)]
     assert "by 'country'" in agents.ab_test(pd.concat(parts), "A").attrs["open"]["B"]
     assert not agents.ab_test(pd.concat(parts), "A", strata=["country", "day"]).attrs["open"]
 
@@ -232,12 +248,16 @@ def test_another_column_is_looked_at_within_days() -> None:
     ("given", "says"),
     [
         ({"strata": "land"}, "has no column 'land' for strata, only \\['day'\\]"),
-        ({"lift": 0.1}, "a margin or lift needs the planned shares= within strata; or say strata=False"),
-        ({"margin": -0.01}, "a margin or lift needs the planned shares= within strata"),
+        (
+            {"lift": 0.1},
+            "a margin or lift of rates needs the planned shares= .--shares. within strata; or say strata=False",
+        ),
+        ({"margin": -0.01}, "a margin or lift of rates needs the planned shares= .--shares. within strata"),
         ({"expected": [0.04, 0.03]}, "expected must be the control's mean and one beyond"),
         ({"shares": {"A": 0.5}}, "shares must be of all arms, got .* without 'B'"),
         ({"shares": {"A": 0.5, "B": 0, "C": 1}}, "shares must be"),
         ({"delta": 2}, "delta must be"),
+        ({"shares": [0.5, 0.5]}, "shares are by the names of arms, as A=0.5, or one of the columns"),
         ({"control": "Z"}, "control must be one of A, B, C"),
     ],
 )
@@ -253,7 +273,7 @@ def test_a_row_without_its_day_is_refused_by_its_place() -> None:
         agents.ab_test(table, "A")
     agents.ab_test(table, "A", strata=False)
     means = days((1, "A", 9, 3)).rename(columns={"successes": "mean"}).assign(sd=1.0)
-    with pytest.raises(ValueError, match="a margin or lift of results that are not 0 or 1 has no test within strata"):
+    with pytest.raises(ValueError, match="a lift of results that are not 0 or 1 has no test within strata"):
         agents.ab_test(pd.concat([means, means.assign(variant="B")]), "A", lift=0.1, sigma=1.0)
 
 
@@ -277,6 +297,9 @@ def test_planned_shares_bear_a_claim_on_average() -> None:
     assert found["on_average"]
     assert 0 <= found["low"] < found["difference"] < found["high"]
     assert 0 <= found["lift_low"] < found["lift"] < found["lift_high"]
+    table = agents.ab_test(planned(), "A", shares={"A": 2, "B": 2})
+    table[["better", "better_once"]] = False
+    assert against(table)[2].startswith("B is better on average, against A; B by +")
     by = agents.ab_test(planned(), "A", shares={"A": 2, "B": 2}, lift=0.05).set_index("name").loc["B"]
     assert by["verdict"] == "beyond a lift of +5 % on average"
     assert by["lift_low"] >= 0.05
@@ -285,18 +308,23 @@ def test_planned_shares_bear_a_claim_on_average() -> None:
 
 
 def test_traffic_that_is_not_split_as_planned_opens_all_verdicts(tmp_path: Path, capsys: Any) -> None:
-    """Chance splits of 40 tests: with probability .04 one is marked at most."""
+    """Chance splits of 20 tests: one is marked at most but with probability 2e-4."""
     found = agents.ab_test(planned(share=0.45), "A", shares={"A": 1, "B": 1})
     assert found["verdict"][1].startswith("open: traffic is not split as planned (p ")
     assert not found[["better", "worse", "better_once", "on_average"]].any(axis=None)
     assert found["difference"].notna()[1]
     assert agents.ab_test(planned(share=0.45), "A", shares={"A": 0.55, "B": 0.45})["better_once"].any()
     assert (
-        sum(agents.ab_test(planned(s, 1.0), "A", shares={"A": 1, "B": 1}).attrs["mismatch"] < 1e-3 for s in range(40))
+        sum(agents.ab_test(planned(s, 1.0), "A", shares={"A": 1, "B": 1}).attrs["mismatch"] < 1e-3 for s in range(20))
         < 2
     )
     pooled = planned(share=0.45).drop(columns="day")
     assert "open: traffic is not split" in agents.ab_test(pooled, "A", shares={"A": 1, "B": 1})["verdict"][1]
+    planned().to_csv(tmp_path / "t.csv", index=False)
+    assert main(["ab-test", str(tmp_path / "t.csv"), "--control", "A", "--shares", "A=0.5", "B=0.5"]) == 0
+    out = capsys.readouterr().out
+    assert "lift on average" in out
+    assert "; better on average" in out
     planned(share=0.45).to_csv(tmp_path / "t.csv", index=False)
     assert main(["ab-test", str(tmp_path / "t.csv"), "--control", "A", "--shares", "A=0.5", "B=0.5"]) == 0
     assert "open: traffic is not split as planned (p " in capsys.readouterr().out
@@ -306,8 +334,9 @@ def test_traffic_that_is_not_split_as_planned_opens_all_verdicts(tmp_path: Path,
 
 
 def test_drifting_rates_and_moving_traffic_find_nothing() -> None:
-    """20 A/A tests of the campaign `drifting`, at .05; false alarm 3e-4."""
+    """20 A/A tests of the campaign `drifting`, at .05; false alarm 3e-4; an effect of 1.5 is found in each of 3."""
     assert false_finds(20) <= 5
+    assert false_finds(3, effect=1.5) == 3
     assert drifting(np.random.default_rng(0), 1.5)["n"].min() >= 0
 
 
@@ -320,3 +349,47 @@ def test_the_screen_says_what_is_asked(tmp_path: Path, capsys: Any) -> None:
     assert "within 'day': 8 strata count" in err
     assert main(["ab-test", str(tmp_path / "t.csv"), "--control", "A", "--strata", "day", "--no-closed"]) == 0
     assert "7 strata count, 1 not over yet" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"closed": "no"}, "closed must be True or False, got 'no'"),
+        ({"closed": 0}, "closed must be True or False, got 0"),
+        ({"strata": True}, "strata are the names of columns, or False, got True"),
+        ({"strata": 5}, "strata are the names of columns, or False, got 5"),
+        ({"lower": "n"}, "lower is a list of names"),
+        ({"lower": None}, "lower is a list of names"),
+        ({"lower": ["successes"]}, "lower needs guardrails"),
+        ({"metric": "successes", "guardrails": ["n"]}, "guardrails are by names"),
+        ({"metric": "successes", "guardrails": {"successes": 0.1}}, "of other columns than metric='successes'"),
+        ({"metric": ["successes"]}, "metric is the name of a column"),
+    ],
+)
+def test_what_is_no_such_argument_is_refused_by_name(given: dict[str, Any], says: str) -> None:
+    table = pd.DataFrame({"day": [1, 1], "variant": ["A", "B"], "n": [9, 9], "successes": [1, 2]})
+    with pytest.raises(ValueError, match=says):
+        agents.ab_test(table, "A", **given)
+
+
+@pytest.mark.parametrize("head", ["day", "country"])
+def test_a_row_that_sums_up_strata_is_refused(head: str) -> None:
+    rows = [(day, name, n, 1) for day, n in (("1", 9), ("2", 8), ("Total", 17)) for name in "AB"]
+    table = pd.DataFrame(rows, columns=[head, "variant", "n", "successes"])
+    with pytest.raises(ValueError, match=f"column '{head}': 'Total' may sum up the others"):
+        agents.ab_test(table, "A", strata=head)
+
+
+def test_a_sigma_that_is_refuted_within_days_opens_verdicts() -> None:
+    g = np.random.default_rng(1)
+    rows = [(day, name, 9 * (name == "B") + g.normal()) for day in range(3) for name in "AB" for _ in range(20)]
+    table = pd.DataFrame(rows, columns=["day", "variant", "value"])
+    assert agents.ab_test(table, "A", sigma=1.2)["better_once"].tolist() == [False, True]
+    found = agents.ab_test(table, "A", sigma=0.1)
+    assert "sigma=0.1 is refuted" in found["verdict"][1]
+    assert not found["better_once"].any()
+
+
+def test_a_table_without_results_finds_nothing() -> None:
+    table = pd.DataFrame({"day": [1, 1], "variant": ["A", "B"], "n": [0, 0], "successes": [0, 0]})
+    assert not agents.ab_test(table, "A")["better"].any()

@@ -25,6 +25,9 @@ pytest.importorskip("sqlalchemy")
 ARMS = ["DMSO", "K7", "M2", "R1", "=R4", "-R5"]  # two names that a spreadsheet would run
 FACTS: dict[str, Any] = {"problem": "Threshold", "threshold": 50, "arms": ARMS, "range": (0, 100), "delta": 0.05}
 PLATES = {"plate": 12, "controls": {"DMSO": 3}}
+CONTROL: dict[str, Any] = {"problem": "BetterThanControl", "control": "DMSO", "arms": ARMS, "range": (0, 100)}
+BLOCKS: dict[str, Any] = {"problem": "BestArm", "arms": ARMS, "range": (0, 100), "blocks": "day"}
+STRATA: dict[str, Any] = {**PLATES, "blocks": "plate", "sigma": 10, "range": None, "delta": 0.05}
 
 
 def opened(**facts: Any) -> agents.Session:
@@ -125,10 +128,10 @@ def test_maps_that_there_are_not() -> None:
 
 
 @pytest.mark.parametrize("plate", [5, 12, 20, 32, 96])
-@pytest.mark.parametrize("blind", [False, True])
-def test_a_plate_goes_out_as_a_map_and_comes_back_as_values(plate: int, blind: bool, tmp_path: Path) -> None:
-    """Each result is on the question of its well, whichever plate comes first."""
-    session = opened(plate=plate, blind=blind)
+@pytest.mark.parametrize("more", [{}, {"blind": True}, {"arms": 6, "controls": {"3": 1}}])
+def test_a_plate_goes_out_as_a_map_and_comes_back_as_values(plate: int, more: dict[str, Any], tmp_path: Path) -> None:
+    """Each result is on the question of its well, whichever plate comes first; names may be numbers."""
+    session = opened(plate=plate, **more)
     asked = session.ask(2 * plate - 1)  # the second one has a free well
     told = {}
     for n in (2, 1):
@@ -142,7 +145,20 @@ def test_a_plate_goes_out_as_a_map_and_comes_back_as_values(plate: int, blind: b
     about = history[history["kind"] == "told"].set_index("about")
     for one in asked:
         assert about.loc[one.number, "value"] == told[one.plate or 0][one.well or ""]
-        assert about.loc[one.number, "name"] == ARMS[one]
+        assert about.loc[one.number, "name"] == session.names[one]
+
+
+def test_plates_that_are_blocks_come_back_too(tmp_path: Path) -> None:
+    with agents.Session("evidence", CONTROL | STRATA, store=":memory:", public_seed=1) as session:
+        session.ask(24)
+        for n in (2, 1):
+            values = reader(tmp_path / "values.csv", mapped(session, n, tmp_path / "map.csv"), lost=["B2"] * (n == 2))
+            session.tell_table(tmp_path / "values.csv", layout=tmp_path / "map.csv", plate=n)
+            assert by_wells(session, n) == {well: x for well, x in values.items() if (n, well) != (2, "B2")}
+        assert [(one.plate, one.well) for one in session.pending] == [(2, "B2")]
+        assert session.undo(plate=1) == 24
+        assert session.undo_batch(plate=2, results=False) == 1
+        assert (session.pending, len(session)) == ([], 11)
 
 
 def test_a_single_plate_needs_no_number_and_two_do(tmp_path: Path) -> None:
@@ -237,8 +253,6 @@ def test_a_lost_plate_is_one_call() -> None:
 
 # --- results of all arms ----------------------------------------------------------------------------------------------
 
-CONTROL: dict[str, Any] = {"problem": "BetterThanControl", "control": "DMSO", "arms": ARMS, "range": (0, 100)}
-
 
 def measured(facts: dict[str, Any], agent: str = "uniform", times: int = 40, **more: Any) -> agents.Session:
     """A session with results of all arms but the last."""
@@ -253,14 +267,14 @@ def test_the_table_of_results_has_all_arms_and_the_comparison() -> None:
     session = measured(CONTROL)
     session.withdraw_arm("M2")
     table, arms, against = session.results(), session.arms(), session.comparison()
-    pd.testing.assert_frame_equal(table[arms.columns], arms)
+    pd.testing.assert_frame_equal(table[arms.columns], arms, check_exact=True)
     own = table.set_index("name").loc[against["name"]]
     for there in ("difference", "low", "high", "lift", "p", "better"):
         here = f"difference_{there}" if there in ("low", "high") else there
         np.testing.assert_array_equal(own[here], against[there])
     assert table.loc[table["withdrawn"], "difference"].isna().all()
     alone = measured(FACTS)
-    pd.testing.assert_frame_equal(alone.results(), alone.arms())
+    pd.testing.assert_frame_equal(alone.results(), alone.arms(), check_exact=True)
 
 
 def drawn(figure: Any) -> tuple[list[str], dict[str, list[float]], Any]:
@@ -316,11 +330,38 @@ def test_a_figure_of_differences() -> None:
     against = session.comparison().set_index("name")
     assert "DMSO" not in names
     assert len(names) == 5
-    assert axes.get_xlabel() == "difference from DMSO, with 95 % intervals of all"
+    assert axes.get_xlabel() == "difference against DMSO, with 95 % intervals of all"
     np.testing.assert_allclose(points["boundary"], [5, 5])
     assert sorted(points["in for certain"]) == sorted(against.loc[["K7", "=R4"], "difference"])
+    turned = measured({**CONTROL, "margin": 5, "problem": "BetterThanControl"}, minimize=True)
+    np.testing.assert_allclose(drawn(turned.plot())[1]["boundary"], [-5, -5])
+    assert "lower is better" in drawn(turned.plot())[2].get_xlabel()
     lifted = measured({**CONTROL, "lift": 0.1})
     np.testing.assert_allclose(drawn(lifted.plot())[1]["boundary"][0], 0.1 * lifted.arms()["mean"][0])
+
+
+def test_a_figure_within_plates() -> None:
+    """Of differences, or of odds on their own scale."""
+    rng = np.random.default_rng(1)
+    for more in (STRATA | {"margin": 3}, STRATA | {"sigma": None, "binary": True}):
+        session = agents.Session("uniform", CONTROL | more, store=":memory:", public_seed=1)
+        for _ in range(6):
+            session.ask(12)
+            shift = rng.normal(0, 3)
+            values = [rng.normal(50 + shift + 20 * (one.arm == 1), 4) for one in session.pending]
+            values = [float(rng.random() < x / 100) for x in values] if "binary" in more else values
+            session.tell_all(list(zip(session.pending, values, strict=True)))
+        names, points, axes = drawn(session.plot())
+        against = session.comparison().set_index("name")
+        assert sorted(names) == sorted(ARMS[1:])
+        assert {*points["boundary"]} == {0.0 if "binary" in more else 3.0}
+        shown = against.loc[names, "odds" if "binary" in more else "difference"]
+        shown = np.log2(shown) if "binary" in more else shown
+        kept = [x for label, found in points.items() if label != "boundary" for x in found]
+        np.testing.assert_allclose(sorted(kept), sorted(shown))
+        tick = axes.xaxis.get_major_formatter()(1.0)
+        assert ("odds against DMSO" in axes.get_xlabel()) == ("binary" in more)
+        assert "binary" not in more or tick == "2"
 
 
 def test_ends_beyond_the_axis_are_arrows_and_without_claims_the_answer_counts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -351,8 +392,11 @@ def test_many_arms_and_none_are_drawn() -> None:
     flat = {"problem": "Feasible", "A": [[1, 0]], "b": [1], "arms": 2, "dimensions": 2, "range": (0, 1)}
     wide = agents.Session("uniform", flat, store=":memory:")
     wide.tell(0, [0, 1])
-    with pytest.raises(ValueError, match="one mean of each arm, got arms of 2 dimensions"):
-        wide.plot()
+    blocks = agents.Session("paired-elimination", {**BLOCKS, "delta": 0.05}, store=":memory:")
+    blocks.tell_all([(one, one.arm) for one in blocks.ask(6)])
+    for session in (wide, blocks):
+        with pytest.raises(ValueError, match="one mean of each arm: not of several dimensions, nor with blocks"):
+            session.plot()
 
 
 # --- on the command line, and on the page -----------------------------------------------------------------------------

@@ -761,8 +761,7 @@ def test_claims_and_axes(browser: Any, tmp_path: Path) -> None:
 def test_a_lost_plate_and_the_table_of_all_arms(browser: Any, tmp_path: Path) -> None:
     facts = {"problem": "Threshold", "threshold": 50, "arms": 61, "range": (0, 20000), "delta": 0.05, "plate": 96}
     with agents.Session("uniform", facts, store=tmp_path / "p.db", public_seed=1) as session:
-        for i, ask in enumerate(session.ask(96)):
-            session.tell(ask, 12078 if i < 61 else 12345.678)
+        session.tell_all([(ask, 12078 if i < 61 else 12345.678) for i, ask in enumerate(session.ask(96))])
         session.ask(4)
         with served(tmp_path / "p.db") as address, viewed(browser, address, 1280) as view:
             until(view, "document.querySelectorAll('.ask').length === 4")

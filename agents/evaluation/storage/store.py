@@ -23,14 +23,9 @@ BLOCKS, SUMS = "episodes.parquet", "sums.parquet"  # the folders of the blocks w
 ENDED = "ended.json"  # after how many blocks a run was precise enough
 
 
-def rows_of(block: Block, runs: Sequence[Run]) -> Sequence[Run]:
-    """What is kept of a block with rows, where there is no folder."""
-    return runs
-
-
-def moments_of(block: Block, runs: Sequence[Run]) -> Moments:
-    """What is kept of a block without rows, where there is no folder."""
-    return Moments.of(runs)
+def held(sums: bool, block: Block, runs: Sequence[Run]) -> object:
+    """What is kept of a block where there is no folder: its rows, or sums."""
+    return Moments.of(runs) if sums else runs
 
 
 class Store:
@@ -59,10 +54,8 @@ class Store:
         self.blocks = cut(groups, episodes)  # where a run has ended early, those before its end
         self.sums = settings["rows"] == "none"  # whether counts and sums are kept, and no rows
         self.place, self.root, self.inside = place, root, SUMS if self.sums else BLOCKS
-        if place is None:
-            self.form = moments_of if self.sums else rows_of
-        else:
-            self.form = functools.partial(moments_as_bytes if self.sums else rows_as_bytes, root)
+        as_bytes = functools.partial(moments_as_bytes if self.sums else rows_as_bytes, root)
+        self.form = functools.partial(held, self.sums) if place is None else as_bytes
         self.awaited = settings.get("precision") is not None  # whether it is to end early, and has not yet
         self.ended: int | None = None  # the look at which it has
         self.calls = Calls(place, len(empty_runs))  # notes of what has been spent

@@ -130,15 +130,16 @@ def test_units_and_places_change_no_claim(unit: float, off: float) -> None:
     np.testing.assert_allclose(*found, rtol=1e-5, atol=1e-5)
 
 
-def test_a_well_that_waits_holds_up_its_plate_alone() -> None:
+def test_a_well_that_waits_holds_up_its_plate_and_later_ones() -> None:
     with agents.Session("evidence", LAB, store=":memory:", public_seed=3) as session:
         g, run = np.random.default_rng(4), session._state.run
         plate(session, g)
         asked = session.ask(8)
         session.tell_all([(one, EFFECTS[one] + g.normal()) for one in asked[:-1]])
+        plate(session, g)
         assert run.strata.closed == ["plate 1"]
         session.undo(asked[-1].number)
-        assert session._state.run.strata.closed == ["plate 1", "plate 2"]
+        assert session._state.run.strata.closed == ["plate 1", "plate 2", "plate 3"]
 
 
 def test_unlike_spreads_withdraw_claims_aloud() -> None:
@@ -164,7 +165,7 @@ def test_a_forecast_plays_plates() -> None:
     how: dict[str, Any] = {"prior": {"mean": 20.0, "spread": 30.0, "noise": 6.0}, "episodes": 20, "advise": False}
     found = agents.rehearse(LAB, "evidence", **how)
     outcome = found.outcomes["evidence"]
-    assert found.batch == 6
+    assert found.batch == 8
     assert outcome.ended.all()
     assert (outcome.pulls % 8 == 0).all()
     assert outcome.correct.mean() >= 0.8  # 5 % err at most: 5 of 20 with probability 3e-3
@@ -199,3 +200,116 @@ def test_need_is_that_of_all_arms_together() -> None:
         assert session._state.run.need == pytest.approx(math.log(1 / 0.05))
     with agents.Session("evidence", LAB, store=":memory:") as session:
         assert session._state.run.need == pytest.approx(math.log(6 / 0.05))
+
+
+@pytest.mark.parametrize(
+    ("facts", "claimed"),
+    [
+        ({"problem": "Threshold", "threshold": 0.0}, ["in", "out", "open"]),
+        ({"problem": "BetterThanControl", "control": "b"}, ["in", "open", "open"]),
+        ({"problem": "TopK", "k": 2}, ["open", "open", "open"]),  # b may be the second
+    ],
+)
+def test_an_arm_with_few_results_holds_up_its_own_claims_alone(facts: dict[str, Any], claimed: list[str]) -> None:
+    """A claimed sigma counts from 8 results of an arm on; c is as sure as the others, but for that."""
+    places, g = {"a": 5.0, "b": -5.0, "c": 20.0}, np.random.default_rng(1)
+    facts = facts | {"arms": ["a", "b", "c"], "sigma": 1.0, "delta": 0.05}
+    with agents.Session("uniform", facts, store=":memory:") as session:
+        session.tell_all([(arm, places[arm] + g.normal()) for arm in "ab" for _ in range(20)])
+        session.tell_all([("c", places["c"] + g.normal()) for _ in range(7)])
+        assert session.claims()["claim"].tolist() == claimed
+        if session.compares:
+            assert session.comparison()["better"].tolist() == [True, False, False]
+        assert session.certificate == 0.0
+        session.tell("c", places["c"])
+        assert {claim for arm, claim in zip("abc", session.claims()["claim"], strict=True) if arm != "b"} == {"in"}
+
+
+def test_a_plate_counts_as_a_whole_in_whatever_order_results_come() -> None:
+    found = []
+    for order in (slice(None), slice(None, None, -1)):
+        with agents.Session("uniform", LAB | {"sigma": 6.0}, store=":memory:", public_seed=3) as session:
+            g, asked = np.random.default_rng(4), session.ask(8) + session.ask(8) + session.ask(4)
+            rows = [(one, EFFECTS[one] + 6.0 * g.normal()) for one in asked]
+            session.tell_all(rows[1:][order])
+            assert session._state.run.strata.closed == []  # they wait for the first
+            session.tell_all(rows[:1])
+            run: Any = session._state.run
+            np.testing.assert_allclose(run.found.evidence, run.stratified().evidence)
+            found.append(run.evidence[1:])
+    np.testing.assert_allclose(*found)
+
+
+def test_what_closes_a_plate_is_taken_in_at_once_and_no_closed_one_grows() -> None:
+    with agents.Session("uniform", LAB | {"sigma": 6.0}, store=":memory:", public_seed=3) as session:
+        asked = session.ask(5)
+        with pytest.raises(ValueError, match="'own' would close 'plate 1': ask for its other wells first"):
+            session.tell("C1", 5.0, item="own")
+        session.tell_all([(one, EFFECTS[one]) for one in asked])
+        assert session._state.run.found is None
+    day = "2999-12-31"  # a later one than today
+    with days([], binary=False, sigma=1.0) as session:
+        session.tell_all([(one, 9.0 * int(one)) for one in session.ask(40)])
+        session.tell("A", 1.0, item=day)
+        assert session.claims()["claim"].tolist() == ["open", "in"]
+        session.undo()
+    with days([], binary=False, sigma=1.0) as session:
+        session.tell_all([("A", 0.0, day)] * 30 + [("B", 9.0, day)] * 30)
+        session.ask(2)
+        assert session.claims()["claim"].tolist() == ["open", "in"]
+        assert session.comparison()["better_once"].tolist() == [False, True]
+        session.tell("A", 1.0, item="later")
+        with pytest.raises(ValueError, match="is closed, as '2.* has begun"):
+            session.tell("A", 0.0, item=day)
+
+
+def test_no_question_is_asked_on_a_day_that_is_closed() -> None:
+    with days([], binary=False, sigma=1.0) as session:
+        asked = session.ask(4)
+        session.tell_all([(one, 1.0) for one in asked])
+        session.tell("A", 1.0, item="2999-12-31")
+        before = session.version
+        with pytest.raises(ValueError, match="is closed, as '2999-12-31' has begun"):
+            session.ask(2)
+        assert session.version == before
+
+
+def test_a_day_is_one_in_all_forms_and_times() -> None:
+    with days([]) as session:
+        for day in (pd.Timestamp("2026-11-01 23:00"), "2026-11-1", "01.11.2026", "2026-11-01T05:00+02:00"):
+            session.tell("A", n=9, successes=3, item=day)
+        session.tell_table(pd.DataFrame({"name": ["A"], "day": ["2026/11/01"], "n": [9], "successes": [1]}))
+        assert {*session.history()["item"]} == {"2026-11-01"}
+
+
+def test_infinite_odds_are_planned_without_a_warning() -> None:
+    with days([("A", "1", 20, 0), ("B", "1", 20, 2), ("A", "2", 9, 0)]) as session:
+        assert len(session.ask(4)) == 4
+        session.forecast(episodes=2, batch=100)
+
+
+def test_a_result_on_a_plate_of_the_design_names_its_question_or_plate() -> None:
+    with agents.Session("uniform", LAB, store=":memory:", public_seed=3) as session:
+        first = session.ask(8)
+        with pytest.raises(ValueError, match="is not of the plate 'plate 2'"):
+            session.tell(first[0], 5.0, item="plate 2")
+        session.tell_all([(one, 5.0 + int(one), "1") for one in first])
+        version = session.version
+        for what in (first[0], "C1"):
+            with pytest.raises(ValueError, match="on which plate is the arm"):
+                session.tell(what, 5.0)
+        with pytest.raises(ValueError, match="'plate 1' is closed, as it is full"):
+            session.tell("C1", 5.0, item="1")
+        with pytest.raises(ValueError, match="that of comparison"):
+            session.claims("fdr")
+        assert session.version == version
+
+
+def test_of_a_common_spread_a_guess_says_the_noise() -> None:
+    with pytest.raises(ValueError, match="give a prior with its noise"):
+        agents.rehearse(LAB, "evidence", prior={"low": 0, "high": 60}, episodes=2)
+    with (
+        agents.Session("evidence", LAB, store=":memory:") as session,
+        pytest.raises(ValueError, match="no mean is known yet"),
+    ):
+        session.plot()
