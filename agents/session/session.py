@@ -304,6 +304,7 @@ class Session:
             rows.append((place, arm, one.several or value, one.item if self.task.items else None))
         if strata is not None and plate is None:
             rows = strata.ordered(found, rows)
+            rows = rows if again else self._look(lambda _: strata.fresh(rows, found.of))
         return self._record(rows, who, found.of, again)
 
     def _record(

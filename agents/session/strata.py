@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs.instances import Measurements, Strata, day_of, strata_of
+from bandit_envs.instances import Count, Measurements, Strata, day_of, strata_of
 from bandit_envs.kernels import require
 from bandit_envs.stopping import Stratified, averages, discoveries
 
@@ -151,6 +151,26 @@ class Blocks:
         of, cells = strata_of(found, by, True, "", date.max).of, found.rest[by[0]]
         named = [(*row[:3], cell) for row, cell in zip(rows, cells, strict=True)]
         return [named[i] for i in sorted(range(len(rows)), key=of.__getitem__)]
+
+    def fresh(self, rows: list[Any], of: str) -> list[Any]:
+        """The rows of a table but for cells, an arm in a stratum, that are known; others of these are refused."""
+        state, kept, cells = self.state, list[Any](), dict[tuple[int, str], list[Any]]()
+        waits = {(arm, self.names[state.places[one]]) for one, (arm, _) in state.asks.items()}
+        for row in rows:
+            cell = (-1, "") if row[3] is None else (state.arm(row[1]), self.named(row[3]))
+            cells.setdefault(cell, []).append(row)
+        for (arm, name), part in cells.items():
+            counts = [row[2] if isinstance(row[2], Count) else Count(1, None, row[2]) for row in part]
+            means = [one.mean if one.successes is None else one.successes / one.n for one in counts]
+            known, n = self.sums.get(name, {}).get(arm), sum(one.n for one in counts)
+            if known is None or (arm, name) in waits:
+                kept += part
+                continue
+            mean = state.setup.turned(sum(x * one.n for x, one in zip(means, counts, strict=True)) / n)
+            if n != known[0] or not math.isclose(mean, known[1], rel_tol=1e-9, abs_tol=1e-12):
+                where = f"{of}, {self.kind} {name!r:.80}: {known[0]:.0f} results of {state.names[arm]!r:.80} are known"
+                raise ValueError(f"{where}, and are {n} here. If they are further ones, say again=True (--again)")
+        return kept
 
     def arrays(self, arms: Sequence[int]) -> NDArray[np.float64]:
         """n, means and squares of these arms in the strata that count, (3, S, K)."""

@@ -278,7 +278,8 @@ def test_a_day_is_one_in_all_forms_and_times() -> None:
     with days([]) as session:
         for day in (pd.Timestamp("2026-11-01 23:00"), "2026-11-1", "01.11.2026", "2026-11-01T05:00+02:00"):
             session.tell("A", n=9, successes=3, item=day)
-        session.tell_table(pd.DataFrame({"name": ["A"], "day": ["2026/11/01"], "n": [9], "successes": [1]}))
+        table = pd.DataFrame({"name": ["A"], "day": ["2026/11/01"], "n": [9], "successes": [1]})
+        session.tell_table(table, again=True)
         assert {*session.history()["item"]} == {"2026-11-01"}
 
 
@@ -342,3 +343,20 @@ def test_a_question_asked_again_is_refused_by_name_with_its_plate() -> None:
         session.ask(8, who="bob", take_over=1e-9)
         with pytest.raises(ValueError, match="was asked again"):
             session.tell(first, 1.0, who="ann", item="1")
+
+
+def test_a_table_that_has_grown_is_read_again_and_known_days_are_left_out() -> None:
+    head = ["variant", "day", "n", "successes"]
+    more = [("A", "wed", 900, 20), ("B", "wed", 900, 30)]
+    with days([]) as session:
+        assert session.tell_table(pd.DataFrame(COUNTS, columns=head)) == 2_000_000
+        halves = [(*row[:2], row[2] // 2, row[3] // 2) for row in COUNTS for _ in range(2)]
+        assert session.tell_table(pd.DataFrame(halves + more, columns=head)) == 1_800
+        assert session.tell_table(pd.DataFrame([*COUNTS, *more], columns=head)) == 0
+        before = session.version
+        with pytest.raises(ValueError, match="day 'wed': 900 results of 'A' are known, and are 950 here"):
+            session.tell_table(pd.DataFrame([("A", "wed", 950, 20)], columns=head))
+        with pytest.raises(ValueError, match="day 'mon': 990000 results of 'A' are known, and are 5 here"):
+            session.tell_table(pd.DataFrame([("A", "mon", 5, 0)], columns=head))
+        assert session.version == before
+        assert session.tell_table(pd.DataFrame([("A", "wed", 950, 20)], columns=head), again=True) == 950
