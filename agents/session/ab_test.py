@@ -206,6 +206,8 @@ def _compared(
     moved = uneven(replace(found, rest=rest), control, cut.of if named else ())
     why = dict.fromkeys(names if control in noisy else noisy, NOISY) | moved
     why |= dict.fromkeys(names if compared.attrs.get("unlike") else (), UNLIKE)
+    if named and sigma == "common" and math.isnan(compared.attrs["spread"]):
+        why |= dict.fromkeys(names, "results of one arm in a stratum do not vary: nothing shows their spread")
     if is_known and named and (text := refutation(n, squares, sigma, cut.noun)):
         why |= dict.fromkeys(names, text)
     if uneven_p <= UNPLANNED:

@@ -437,7 +437,7 @@ def within_strata(n: Any, mean: Any, squares: Any, problem: Any, sigma: Any, nea
     if problem.expected is not None:
         low, high = np.array(problem.expected) if sigma is not None else np.clip(problem.expected, 1e-9, 1 - 1e-9)
         hoped = high - low - b if sigma is not None else math.log(high / (1 - high)) - math.log(low / (1 - low))
-        if not hoped > 0:
+        if not hoped > 0 or sigma is None and not 0 <= min(problem.expected) <= max(problem.expected) <= 1:
             raise ValueError(f"expected must be the control's mean and one beyond the margin, got {problem.expected}")
     if sigma is None:
         return Stratified.odds(n, np.rint(n * mean), c, hoped)
@@ -505,6 +505,6 @@ def compared_within(names: Sequence[str], cells: Any, cut: Strata, problem: Any,
     table: DataFrame = pandas().DataFrame(known | numbers | flags)
     table.attrs |= {"level": delta, "rate": rate, "rate_level": delta, "by": problem.beyond, "doubts": []}
     table.attrs |= {"control": names[c], "minimize": False, "noun": cut.noun, "averaged": averaged}
-    table.attrs |= {"unlike": one.unlike, "strata": cut.said}
+    table.attrs |= {"unlike": one.unlike, "spread": one.spread, "strata": cut.said}
     table.attrs |= {"at": f"{'on' if cut.noun == 'day' else 'in'} at least one {cut.noun}"}
     return table

@@ -250,7 +250,8 @@ class Stratified:
         counts, R, every = N[-1], R[-1], free.sum() + np.maximum(N[-1] - 1, 0).sum()
         spread = math.sqrt((squares.sum() + R.sum()) / every) if first < len(n) else math.nan
         same = one_effect(R / spread**2, counts, every)
-        unlike = unlike_spreads(np.append(squares.sum(axis=0), R), np.append(free.sum(axis=0), counts - 1.0))
+        single = np.where(counts - 1 > free.sum(axis=0), counts - 1.0, 0.0)  # else these tell of effects that change
+        unlike = unlike_spreads(np.append(squares.sum(axis=0), R), np.append(free.sum(axis=0), single))
         unlike |= unlike_spreads(own, free.sum(axis=1))
         reach = FAR * spread if first < len(n) else 0.0
         return cls(both_sides(nats, edges, control), place[-1], same, counts, spread, unlike, nats, reach)

@@ -406,3 +406,15 @@ def test_a_day_without_the_control_tells_of_the_common_spread_alone() -> None:
     assert other["better_once"].tolist() == one["better_once"].tolist() == [False, True, False]
     np.testing.assert_allclose(other["difference"], one["difference"])
     assert (other["high"] - other["low"])[1] < (one["high"] - one["low"])[1] * 1.1
+
+
+def test_a_common_spread_that_nothing_shows_is_said_and_effects_that_change_are_no_spread() -> None:
+    head = ["variant", "day", "n", "mean", "sd"]
+    flat = pd.DataFrame([("A", 1, 10, 5.0, 0.0), ("B", 1, 10, 5.0, 0.0), ("A", 2, 10, 5.0, 0.0)], columns=head)
+    assert "nothing shows their spread" in agents.ab_test(flat, "A", sigma="common")["verdict"][1]
+    rows = [("A", 1, 10, 5.0, 1.0), ("B", 1, 10, 5.0, 1.2), ("A", 2, 10, 5.0, 1.1), ("B", 2, 10, 12.0, 1.0)]
+    found = agents.ab_test(pd.DataFrame(rows, columns=head), "A", sigma="common")
+    assert not found.attrs["unlike"]
+    assert found["same"][1] < 1e-3
+    with pytest.raises(ValueError, match="expected must be"):
+        agents.ab_test(BETTER, "A", expected=[-1, 0.5])
