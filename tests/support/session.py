@@ -16,6 +16,7 @@ import bandit_envs
 from bandit_envs.envs.catalogue import ENVIRONMENTS
 from bandit_envs.kernels.geometry import Polyhedron
 from bandit_envs.kernels.rng import agent_uniforms
+from bandit_envs.stopping import Stratified
 
 COUNTED = Compilations()
 DISTRIBUTIONS = [
@@ -113,6 +114,7 @@ def evidence() -> None:
             problem.characteristic_time(mean[0], distribution=distribution)
         problem.certified_level(pulls, mean, distribution="student", variance=mean)
     problems[-1].comparison(pulls[0], mean[0], distribution="bernoulli")
+    Stratified.odds(pulls, pulls // 2, 0).interval(0.05)
     bandit_envs.Feasible([[-1.0, 0.0], [0.0, 1.0]], [-0.5, 0.5]).evidence(pulls, generator.random((2, 5, 2)))
 
 
