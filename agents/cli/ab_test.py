@@ -32,12 +32,16 @@ class ABTest(TableOptions, Command, of="ab_test", also="measurements", named={"g
     strata: Sequence[str] | None = None
     pooled: bool = False
     """Compare all rows together; rates must not change from day to day then."""
-    shares: Annotated[tuple[str, ...], arg(metavar="NAME=X [NAME=X ...]", help_behavior_hint="")] = ()
+    shares: Annotated[tuple[str, ...], arg(metavar="NAME=X [NAME=X ...] | COLUMN", help_behavior_hint="")] = ()
     guardrail: Annotated[tuple[str, ...], arg(metavar="NAME=X [NAME=X ...]", help_behavior_hint="")] = ()
 
     def run(self) -> None:
-        given = self.handed("ab_test", "measurements") | {"shares": prices_in(self.shares)}
+        column = len(self.shares) == 1 and "=" not in self.shares[0]
+        shares = self.shares[0] if column else prices_in(self.shares)
+        given = self.handed("ab_test", "measurements") | {"shares": shares}
         given["guardrails"] = dict(word.rpartition("=")[::2] for word in self.guardrail) or None
+        if self.pooled and self.strata:
+            raise ValueError(f"--pooled compares all rows together: leave out --strata, got {[*self.strata]}")
         given["strata"] = False if self.pooled else self.strata
         given["sigma"] = self.sigma if self.sigma in (None, "common") else number_in(self.sigma)
         with noted():

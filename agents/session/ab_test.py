@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
@@ -14,12 +14,12 @@ import numpy as np
 
 from bandit_envs import BetterThanControl, Measurements, measurements
 from bandit_envs.instances import DAYS, SAID, SPANS, Count, Measurement, number_in, repeated, strata_of, uneven
-from bandit_envs.kernels import choice, number
+from bandit_envs.kernels import choice, flag, number
 from bandit_envs.stopping import RATES, discoveries, mismatch
 
 from ..core.optional import pandas
 from .session import Session
-from .strata import compared_within
+from .strata import compared_within, refutation
 from .words import against, shipped
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def ab_test(
     sigma: float | str | None = None,
     strata: str | Sequence[str] | bool | None = None,
     closed: bool | None = None,
-    shares: Mapping[Any, float] | None = None,
+    shares: Mapping[Any, float] | str | None = None,
     metric: str | None = None,
     guardrails: Mapping[str, float | str] | None = None,
     lower: Sequence[str] = (),
@@ -72,8 +72,9 @@ def ab_test(
             pooled, and rates must not change. Say it before the test.
         closed: whether all strata are over; one that is not counts nothing. None: a day that is a date is over when it
             is over everywhere on earth, and all others are. False: the last day, or else the last stratum, still grows.
-        shares: of traffic, as planned, by the names of the arms. Where visitors are not split so (p at most .001, at
-            any time) every verdict is open. With them `on_average` is said.
+        shares: of traffic, as planned, by the names of the arms; or the column with that of each row, where it changes.
+            Where visitors are not split so (p at most .001, at any time) every verdict is open. With them `on_average`
+            is said.
         metric: the column that is to be better, where there are several, see `measurements`.
         guardrails: columns of other metrics, and by how much each may be worse than the control: in its own unit, as
             .01, or as a share of the control's mean, "1%". Then the result is a verdict for each variant: to ship, it
@@ -98,15 +99,25 @@ def ab_test(
         ValueError: for a table that has no such control, or less than two variants, and as `Session.tell_table`; for a
             margin or lift of rates within strata without shares, and a lift of other results there.
     """
+    if isinstance(lower, str) or not isinstance(lower, Collection) or not isinstance(guardrails or {}, Mapping):
+        text = "lower is a list of names, and guardrails are by names"
+        raise ValueError(f"{text}, got {lower!r:.80} and {guardrails!r:.80}")
+    if not (metric is None or np.isscalar(metric)):
+        raise ValueError(f"metric is the name of a column, got {metric!r:.80}")
+    if metric in [*(guardrails or {})] or len(lower) and guardrails is None:
+        raise ValueError(f"lower needs guardrails, of other columns than metric={metric!r:.80}, got {guardrails!r:.80}")
     less = -1 if metric in lower else 1
     asked: dict[Any, Any] = {metric: tuple(one and less * number("margin or lift", one) for one in (margin, lift))}
     if guardrails is not None and (metric is None or isinstance(sigma, float | int)):
         raise ValueError(f"guardrails need metric=, and no number as sigma, got {metric!r:.80} and {sigma!r:.80}")
     asked |= {name: _allowed(name, by, -1 if name in lower else 1) for name, by in (guardrails or {}).items()}
-    if unknown := [name for name in lower if guardrails is None or name not in asked]:
+    if unknown := [name for name in lower if name not in [*asked]]:
         raise ValueError(f"lower must be among metric and guardrails, got {unknown[0]!r:.80}")
     tables, others = dict[Any, Any](), [str(name).lower() for name in asked if name is not None]
     delta = number("delta", delta, 0, 1, above=True, below=True)
+    closed = closed if closed is None else flag("closed", closed)
+    if not (strata is None or strata is False or isinstance(strata, str | Sequence)):
+        raise ValueError(f"strata are the names of columns, or False, got {strata!r:.200}")
     given = {"delta": delta, "expected": expected, "rate": choice("rate", rate, RATES), "several": bool(guardrails)}
     for name, (by, share) in asked.items():
         found = measurements(table, metric=name, **columns)
@@ -155,7 +166,7 @@ def _compared(
     named = days if strata is None else [strata] if isinstance(strata, str) else [*(strata or ())]
     cut = strata_of(found, named or (days if shares else []), closed, control, today_everywhere())
     n, mean, squares = _cells(found.rows, cut.of, len(cut.over), names, binary)
-    planned = None if shares is None else _planned(shares, names)
+    planned = None if shares is None else _planned(shares, found, cut.of, len(cut.over))
     uneven_p = 1.0 if planned is None else mismatch(n, planned)
     rows = [row for row, s in zip(found.rows, cut.of, strict=True) if cut.over[s]] if named else found.rows
     counts, errors = _summed(rows, binary)
@@ -165,6 +176,7 @@ def _compared(
         counts = {name: one._replace(sd=within[names.index(name)] or None) for name, one in counts.items()}
         SAID.info(cut.said)
     noisy = [] if binary or sigma is not None else _not_borne_out(counts, errors)
+    is_known = sigma not in (None, "common")
     if not binary and sigma is None:
         sigma = max((count.sd or 0.0 for count in counts.values()), default=0.0)
         if counts and not sigma > 0:
@@ -175,10 +187,13 @@ def _compared(
     if named:
         problem = BetterThanControl(names.index(control), margin, given["lift"], expected=given["expected"])
         if (averaged := binary and (several or problem.spaces[0] != (1.0, 0.0))) and planned is None:
-            raise ValueError(f"{found.of}: a margin or lift of rates needs shares= {WITHIN}")
+            what = "a guardrail" if several else "a margin or lift"
+            raise ValueError(f"{found.of}: {what} of rates needs the planned shares= (--shares) {WITHIN}")
         if not binary and problem.lift is not None:
             raise ValueError(f"{found.of}: a lift of results that are not 0 or 1 has no test {WITHIN}")
-        by = {"level": given["delta"], "rate": given["rate"], "shares": planned, "averaged": averaged}
+        by = {"level": given["delta"], "rate": given["rate"], "averaged": averaged}
+        counted = None if planned is None else planned[cut.over] if cut.over.any() else np.ones((1, len(names)))
+        by |= {"shares": counted}
         compared = compared_within(names, (n, mean, squares), cut, problem, sigma, **by)
     else:
         facts: dict[str, Any] = {"problem": "BetterThanControl", "arms": names, "control": control}
@@ -187,10 +202,14 @@ def _compared(
         with warnings.catch_warnings(), Session("uniform(stop='certificate')", facts, store=":memory:") as session:
             session.tell_all(counts.items())
             compared = session.comparison(given["rate"])
-    rest = {head: cells for head, cells in found.rest.items() if head not in named}
+    rest = {head: cells for head, cells in found.rest.items() if head not in (*named, shares)}
     moved = uneven(replace(found, rest=rest), control, cut.of if named else ())
     why = dict.fromkeys(names if control in noisy else noisy, NOISY) | moved
     why |= dict.fromkeys(names if compared.attrs.get("unlike") else (), UNLIKE)
+    if named and sigma == "common" and math.isnan(compared.attrs["spread"]):
+        why |= dict.fromkeys(names, "results of one arm in a stratum do not vary: nothing shows their spread")
+    if is_known and named and (text := refutation(n, squares, sigma, cut.noun)):
+        why |= dict.fromkeys(names, text)
     if uneven_p <= UNPLANNED:
         why = dict.fromkeys(names, f"traffic is not split as planned (p {uneven_p:.2g})")
     why.pop(control, None)
@@ -205,13 +224,23 @@ def _compared(
     return compared
 
 
-def _planned(shares: Mapping[Any, float], names: Sequence[str]) -> NDArray[np.float64]:
-    if not isinstance(shares, Mapping):
-        raise ValueError(f"shares are by the names of arms, as A=0.5, got {shares!r:.200}")
-    known = {normalize("NFC", str(name)).strip(): number("shares", x, 0, above=True) for name, x in shares.items()}
-    if lost := [name for name in names if name not in known]:
-        raise ValueError(f"shares must be of all arms, got {shares!r:.200} without {lost[0]!r:.80}")
-    return np.array([known[name] for name in names])
+def _planned(shares: Any, found: Measurements, of: Sequence[int], S: int) -> NDArray[np.float64]:
+    """The planned shares, (S, K), of a mapping or a column of the table; 0 of arms that a stratum lacks."""
+    names, planned = found.arms, np.zeros((S, len(found.arms)))
+    if isinstance(shares, Mapping):
+        known = {normalize("NFC", str(name)).strip(): number("shares", x, 0, above=True) for name, x in shares.items()}
+        if lost := [name for name in names if name not in known]:
+            raise ValueError(f"shares must be of all arms, got {shares!r:.200} without {lost[0]!r:.80}")
+        return planned + [known[name] for name in names]
+    if not isinstance(shares, str) or shares not in found.rest:
+        columns = f"or one of the columns {[*found.rest][:10]}"
+        raise ValueError(f"shares are by the names of arms, as A=0.5, {columns}, got {shares!r:.200}")
+    for row, s, cell in zip(found.rows, of, found.rest[shares], strict=True):
+        share = number(f"{found.of}, {row.place}: {shares!r:.80}", number_in(str(cell)), 0, above=True)
+        if planned[s, names.index(row.arm)] not in (0.0, share):
+            raise ValueError(f"{found.of}, {row.place}: {row.arm!r:.80} has two planned shares in one stratum")
+        planned[s, names.index(row.arm)] = share
+    return planned
 
 
 def _cells(

@@ -205,6 +205,8 @@ def known_at(state: Any, least: int) -> Bools:
 def found_now(state: Any) -> list[Claim]:
     """The arms that are found at the rate of false discoveries, of all that there are, by the results of now."""
     run, seen = state.run, state.statistics.at(state.active)
+    if state.strata is not None:
+        raise ValueError("within days or plates a rate of false discoveries is that of comparison('fdr')")
     if run.delta is None or run.certifier is None or run.certifier.kind not in stopping.SIDED:
         raise ValueError("a rate of false discoveries needs a delta, and Threshold, AllGood or BetterThanControl")
     if run.certifier.numbers[stopping.BOUNDARY] == stopping.KAUFMANN:

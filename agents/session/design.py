@@ -124,8 +124,10 @@ def refuse_no_strata(wishes: Mapping[str, Any], task: Task) -> None:
         what = "with blocks and a control, measurements are single numbers, binary or with sigma (a number or 'common')"
         raise ValueError(f"{what}: leave out range, items, dimensions and guardrails")
     if given.get("lift") is not None or binary and any(named.values()):
-        said = ", ".join(f"{name}={value:g}" for name, value in {"lift": given.get("lift"), **named}.items() if value)
-        raise ValueError(f"with blocks rates are compared by their odds, which know no {said}: leave it out")
+        wrong = {"lift": given.get("lift"), **(named if binary else {})}
+        said = ", ".join(f"{name}={value:g}" for name, value in wrong.items() if value is not None and value != 0)
+        how = "rates are compared by their odds, which know" if binary else "means by differences, which know"
+        raise ValueError(f"with blocks {how} no {said}: {'leave it out' if binary else 'give a margin'}")
 
 
 def refuse_code(wishes: Mapping[str, Any], name: str) -> None:

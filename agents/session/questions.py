@@ -117,6 +117,8 @@ class _Results:
         asked = about is not None and about not in state.undone
         if asked and (about not in state.places or state.events[about].arm != one):
             raise ValueError(f"the question {about} was asked again, or is not about this arm")
+        if about and asked and state.strata is not None and not state.strata.is_of(about, name):
+            raise ValueError(f"the question {about} is not of the {state.strata.kind} {name!r:.80}")
         item = arm.item if item is None and is_question else item
         item = state.item(state.row_asked[about]) if item is None and about in state.row_asked else item
         if item is not None and not self.task.items and state.strata is None:

@@ -280,7 +280,8 @@ def rehearse(
     ready = isinstance(facts, list) and facts and isinstance(facts[0], Study)  # those of a session
     studies: list[Study] = facts if ready else studies_of(facts, agents)
     first, task, wishes = studies[0], studies[0].task, studies[0].setup.wishes
-    wells = max(wishes.get("plate", 1) - sum(controls_of(wishes).values()), 1)
+    kept = 0 if first.run is not None else sum(controls_of(wishes).values())  # within plates they are measurements
+    wells = max(wishes.get("plate", 1) - kept, 1)
     batch = integer("batch", wells if batch is None else batch, 1, 10**6)
     workers, hours = integer("workers", workers, 1, 10**4), None if hours is None else number("hours", hours, 0)
     seconds, episodes = number("seconds", seconds, 0, above=True), integer("episodes", episodes, 2, 10**6)
@@ -343,9 +344,10 @@ def _believed(study: Study, prior: Any) -> tuple[Prior, str]:
     setup, names = study.setup, study.names
     if isinstance(prior, Mapping) and not prior:
         raise ValueError("a prior is a guess, or results of arms, got {}")
-    if prior is None and setup.wishes.get("common") and not study.seen.spent:
-        raise ValueError("of sigma='common' no forecast is made before the first results: give a prior with its noise")
     guessed = isinstance(prior, Mapping) and not any(isinstance(one, (Sequence, np.ndarray)) for one in prior.values())
+    noisy = guessed and "noise" in prior or not guessed and prior is not None
+    if setup.wishes.get("common") and not study.seen.spent and not noisy:
+        raise ValueError("of sigma='common' no forecast is made before the first results: give a prior with its noise")
     own = Guess.of(setup.own_task, prior if guessed else {})
     guess, words = replace(own, centre=setup.turned(own.centre)), own.words(study.task)
     known, seen = (names, study.seen) if guessed or prior is None else _pilot(prior, setup)

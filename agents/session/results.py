@@ -46,7 +46,7 @@ def drawn(state: State, boundary: float | None) -> Figure:
         what, own = "odds" if "odds" in table else "difference", table[table["name"] == control].filter(like="mean")
         sides, (a, b) = [f"{what}_low", f"{what}_high"], problem.spaces[0]
         boundary = 0.0 if what == "odds" else float((a - 1) * own.iloc[0, 0] + b) * (-1) ** lower
-    elif state.setup.task.D > 1 or "blocks" in state.setup.wishes:
+    elif state.setup.task.D > 1 or state.blocks:
         raise ValueError("a figure shows one mean of each arm: not of several dimensions, nor with blocks")
     table = table[~table["withdrawn"] & (table["name"] != control)]
     table = table.sort_values(what, ascending=not lower, na_position="first")  # from below

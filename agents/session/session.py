@@ -304,6 +304,7 @@ class Session:
             rows.append((place, arm, one.several or value, one.item if self.task.items else None))
         if strata is not None and plate is None:
             rows = strata.ordered(found, rows)
+            rows = rows if again else self._look(lambda _: strata.fresh(rows, found.of))
         return self._record(rows, who, found.of, again)
 
     def _record(
@@ -738,7 +739,13 @@ class Session:
         if not said:
             raise ValueError(f"a remark must say something, got {text!r:.200}")
         who = _person(who)
-        self._append(lambda _: [Event(0, NOTE, text=said, who=who)])
+
+        def noted(state: State) -> list[Event]:
+            if state.strata is not None and said == f"{state.strata.filling} is over":
+                raise ValueError(f"{state.strata.filling!r} is not over: ask for its other wells first")
+            return [Event(0, NOTE, text=said, who=who)]
+
+        self._append(noted)
 
     def history(self, last: int | None = None, *, event: int | None = None) -> DataFrame:
         """A table of all events, of the `last` so many, or of the one with the number `event`, empty where it is none.
@@ -861,6 +868,8 @@ def _refuse_changes(state: State) -> None:
     """Refuse to change the arms of a table, whose certificate is of all of them, and of a session that is over."""
     if state.setup.task.items:
         raise ValueError("arms of a table, or of blocks, cannot come or go: begin another session with them")
+    if state.setup.wishes.get("common"):
+        raise ValueError("with sigma='common', which all arms show together, arms cannot come or go")
     if state.run.over:
         raise ValueError(
             "the session is over, and its answer stays: arms cannot come or go any more. Begin another session with "

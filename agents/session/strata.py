@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs.instances import Measurements, Strata, day_of, strata_of
+from bandit_envs.instances import Count, Measurements, Strata, day_of, strata_of
 from bandit_envs.kernels import require
 from bandit_envs.stopping import Stratified, averages, discoveries
 
@@ -64,7 +64,7 @@ class Blocks:
         self.sums = dict[str, dict[int, list[float]]]()
         self._rules, self._plates, self._full = Rules(state, None), 0, set[str]()  # that fills plates
         self.played = False  # in a rehearsal, in which nothing waits
-        self._filling = ""  # a plate of the design that lacks questions
+        self.filling = ""  # a plate of the design that lacks questions
 
     def asked(self, event: Event) -> None:
         """Give a question its stratum; one that was undone keeps its well."""
@@ -73,7 +73,7 @@ class Blocks:
             self._plates += self._rules.wells == 1
             name = f"plate {self._plates}"
             self._full |= {name} if self._rules.wells == self.plate else set()
-            self._filling = name if name not in self._full else ""
+            self.filling = name if name not in self._full else ""
         else:
             name = f"{event.at:%Y-%m-%d}"
         self.names[event.number] = name
@@ -86,7 +86,8 @@ class Blocks:
 
     def named(self, item: Any) -> str:
         """The name of a stratum, checked; the same of a day in all forms and times."""
-        text = checked_name(item, f"a {self.kind}").removesuffix(".0")
+        text = checked_name(item, "a stratum").removesuffix(".0")
+        text = f"plate {text}" if self.plate and f"plate {text}" in self.sums else text
         return str(day_of(text)) if self.kind == "day" else text
 
     def shown(self, event: Event) -> str | None:
@@ -120,7 +121,7 @@ class Blocks:
     def remark(self, text: str) -> None:
         """Take in a remark: "NAME is over" closes a stratum."""
         name = text.removesuffix(" is over")
-        self._full |= {name} & {*self.sums} if name != text else set()
+        self._full |= {name} & {*self.sums} - {self.filling} if name != text else set()
 
     def is_of(self, asked: int, name: str | None) -> bool:
         """Whether a question is of the stratum that a user calls so: a plate by its number, too."""
@@ -131,13 +132,16 @@ class Blocks:
         """Refuse a result, or question, of a stratum that is closed, or would close a plate that is being filled."""
         if event.kind == ASKED and self.plate:
             return
+        if self.plate and not event.about and not event.stratum:
+            name = self.state.called(event.arm or 0)
+            raise ValueError(f"on which plate is {name}? No question about it waits there: hand one over, or say item=")
         name = self.of(event) if event.at or event.about or event.stratum else f"{datetime.now(UTC):%Y-%m-%d}"
         if self.over.get(name):
-            later = f"{next(reversed(self.sums))!r} has begun" if name not in self._full else "it is full"
+            later = f"{next(reversed(self.sums))!r} has begun" if name not in self._full else "it is full or over"
             text = f"the {self.kind} {name!r:.80} is closed, as {later}: it counts as it is, whatever comes later"
             raise ValueError(f"{text}. Undo its results to record them once more")
-        if self._filling and name not in self.sums:
-            raise ValueError(f"{name!r:.80} would close {self._filling!r}: ask for its other wells first")
+        if self.filling and name not in self.sums:
+            raise ValueError(f"{name!r:.80} would close {self.filling!r}: ask for its other wells first")
 
     def ordered(self, found: Measurements, rows: list[Any]) -> list[Any]:
         """The rows of a table with their strata: its column of items, or of plates or days, in the order of these."""
@@ -147,6 +151,26 @@ class Blocks:
         of, cells = strata_of(found, by, True, "", date.max).of, found.rest[by[0]]
         named = [(*row[:3], cell) for row, cell in zip(rows, cells, strict=True)]
         return [named[i] for i in sorted(range(len(rows)), key=of.__getitem__)]
+
+    def fresh(self, rows: list[Any], of: str) -> list[Any]:
+        """The rows of a table but for cells, an arm in a stratum, that are known; others of these are refused."""
+        state, kept, cells = self.state, list[Any](), dict[tuple[int, str], list[Any]]()
+        waits = {(arm, self.names[state.places[one]]) for one, (arm, _) in state.asks.items()}
+        for row in rows:
+            cell = (-1, "") if row[3] is None else (state.arm(row[1]), self.named(row[3]))
+            cells.setdefault(cell, []).append(row)
+        for (arm, name), part in cells.items():
+            counts = [row[2] if isinstance(row[2], Count) else Count(1, None, row[2]) for row in part]
+            means = [one.mean if one.successes is None else one.successes / one.n for one in counts]
+            known, n = self.sums.get(name, {}).get(arm), sum(one.n for one in counts)
+            if known is None or (arm, name) in waits:
+                kept += part
+                continue
+            mean = state.setup.turned(sum(x * one.n for x, one in zip(means, counts, strict=True)) / n)
+            if n != known[0] or not math.isclose(mean, known[1], rel_tol=1e-9, abs_tol=1e-12):
+                where = f"{of}, {self.kind} {name!r:.80}: {known[0]:.0f} results of {state.names[arm]!r:.80} are known"
+                raise ValueError(f"{where}, and are {n} here. If they are further ones, say again=True (--again)")
+        return kept
 
     def arrays(self, arms: Sequence[int]) -> NDArray[np.float64]:
         """n, means and squares of these arms in the strata that count, (3, S, K)."""
@@ -235,15 +259,11 @@ class StrataRun(Run):
         if self.found is None or math.isnan(self.found.spread):
             return ""
         n, _, squares = self.strata.arrays(self.strata.state.active.tolist())
-        free, noise = np.maximum(n - 1.0, 0.0).sum(axis=1), squares.sum(axis=1)
         if self.found.unlike:
-            name = self.strata.closed[int(np.argmax(noise / np.maximum(free, 1.0)))]
-            return UNLIKE.format(self.strata.kind, name)
-        spare, noise = max(free.sum(), 1.0), noise.sum()
-        p = require("scipy.special", "a test of sigma").chdtrc(spare, noise / self.task.sigma**2)
-        noisy = f"results of one arm vary by about {math.sqrt(noise / spare):.3g} within one {self.strata.kind}"
-        known = self.strata.state.setup.wishes.get("common") or p > REFUTED
-        return "" if known else f"sigma={self.task.sigma:g} is refuted: {noisy}. Nothing is claimed"
+            ratio = squares.sum(axis=1) / np.maximum(np.maximum(n - 1.0, 0.0).sum(axis=1), 1.0)
+            return UNLIKE.format(self.strata.kind, self.strata.closed[int(np.argmax(ratio))])
+        is_common = self.strata.state.setup.wishes.get("common")
+        return "" if is_common else refutation(n, squares, self.task.sigma, self.strata.kind)
 
     def stratified(self) -> Stratified | None:
         """The strata that count, as they show arms against the control."""
@@ -333,9 +353,8 @@ class StrataRun(Run):
             return self.seen.pulls.astype(np.float64)
         unit = 2.0 if math.isnan(self.found.spread) else max(self.found.spread, 1e-300)
         edge = 0.0 if self.task.distribution == "bernoulli" else self.problem.least
-        off = np.abs(np.nan_to_num(self.found.effect, posinf=FAR, neginf=-FAR) - edge) + max(
-            self.problem.tolerance, 0.15 * unit
-        )
+        off = np.abs(np.nan_to_num(self.found.effect, posinf=FAR, neginf=-FAR) - edge)
+        off += max(self.problem.tolerance, 0.15 * unit)
         more = np.maximum(self.need + 1.0 - self.evidence.max(axis=1), 0.3) / (0.5 * (off / unit) ** 2)
         return np.where(self.found.counts > 0, more, 0.0)
 
@@ -363,14 +382,15 @@ class StrataRun(Run):
         run, strata, active = copy.copy(self), copy.copy(self.strata), self.strata.state.active
         run.strata, run.seen, run.plays = strata, self.seen.at(slice(None)), True
         run.sides, run.since, run.evidence = self.sides.copy(), self.since.copy(), self.evidence.copy()
-        strata.sums, strata._full, strata.played = dict(strata.sums), {*strata.sums}, True
+        strata.sums = {name: strata.sums[name] for name in strata.closed}
+        strata._full, strata.played = {*strata.sums}, True
         wishes, names = strata.state.setup.wishes, strata.state.names
         kept = {names.index(name): many for name, many in controls_of(wishes).items()}
         while run.open.any() and len(strata.sums) < MOST and (left := run.most - run.seen.spent) > 0:
             look()
             k = np.array([kept.get(int(arm), 0) for arm in active])
             if strata.plate:
-                more = list(itertools.islice(run.wishes([]), max(batch, 0)))
+                more = list(itertools.islice(run.wishes([]), max(batch - int(k.sum()), 1)))
                 k += np.bincount(np.array(more, np.int64), minlength=len(active))
             else:
                 there = run.open | (np.arange(len(active)) == self.control)
@@ -403,13 +423,21 @@ class StrataRun(Run):
         return [f"{text} (tests of one effect, p {self.found.same.min():.2g})"] if moved else []
 
 
+def refutation(n: Any, squares: Any, sigma: float, kind: str) -> str:
+    """Why results within strata, (S, K), vary too much for a sigma; "" where they do not."""
+    spare, noise = max(np.maximum(n - 1.0, 0.0).sum(), 1.0), squares.sum()
+    p = require("scipy.special", "a test of sigma").chdtrc(spare, noise / sigma**2)
+    noisy = f"results of one arm vary by about {math.sqrt(noise / spare):.3g} within one {kind}"
+    return f"sigma={sigma:g} is refuted: {noisy}. Nothing is claimed" if p <= REFUTED else ""
+
+
 def within_strata(n: Any, mean: Any, squares: Any, problem: Any, sigma: Any, near: float = 0.0) -> Stratified:
     """The evidence within strata, of cells (S, K); `sigma` None: results are 0 or 1; `near`: a tolerance."""
     c, b, hoped = problem.control, problem.spaces[0][1], 0.0
     if problem.expected is not None:
         low, high = np.array(problem.expected) if sigma is not None else np.clip(problem.expected, 1e-9, 1 - 1e-9)
         hoped = high - low - b if sigma is not None else math.log(high / (1 - high)) - math.log(low / (1 - low))
-        if not hoped > 0:
+        if not hoped > 0 or sigma is None and not 0 <= min(problem.expected) <= max(problem.expected) <= 1:
             raise ValueError(f"expected must be the control's mean and one beyond the margin, got {problem.expected}")
     if sigma is None:
         return Stratified.odds(n, np.rint(n * mean), c, hoped)
@@ -428,7 +456,7 @@ def compared_within(names: Sequence[str], cells: Any, cut: Strata, problem: Any,
     shares, averaged = how.get("shares"), how.get("averaged", False)
     n, mean, squares = (one if len(one) else np.zeros((1, len(names))) for one in cells)
     every_n, n = n, np.where(n[:, [c]] > 0, n, 0.0)
-    one, K = within_strata(n, mean, squares, problem, sigma), np.arange(len(names))
+    one, K = within_strata(every_n, mean, squares, problem, sigma), np.arange(len(names))
     there, every = (n > 0) & (n[:, [c]] > 0) & (c != K), n.sum(axis=0)
     w = there / (1 / np.maximum(n, 1) + 1 / np.maximum(n[:, [c]], 1))
     ours, base = (w * mean).sum(axis=0), (w * mean[:, [c]]).sum(axis=0)
@@ -477,6 +505,6 @@ def compared_within(names: Sequence[str], cells: Any, cut: Strata, problem: Any,
     table: DataFrame = pandas().DataFrame(known | numbers | flags)
     table.attrs |= {"level": delta, "rate": rate, "rate_level": delta, "by": problem.beyond, "doubts": []}
     table.attrs |= {"control": names[c], "minimize": False, "noun": cut.noun, "averaged": averaged}
-    table.attrs |= {"unlike": one.unlike, "strata": cut.said}
+    table.attrs |= {"unlike": one.unlike, "spread": one.spread, "strata": cut.said}
     table.attrs |= {"at": f"{'on' if cut.noun == 'day' else 'in'} at least one {cut.noun}"}
     return table

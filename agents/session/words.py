@@ -115,7 +115,7 @@ def _within(row: Any, attrs: Any, over: str, below: str) -> str:
     both = [word for word, side in ((over, "better"), (below, "worse")) if row[f"{side}_once"]]
     said = " and ".join(f"{word} {attrs['at']}" for word in both)
     if both and (row["better"] or row["worse"]):
-        said += f"; {both[0]}, if the effect is the same every {attrs['noun']} (p of that: {row['same']:.2g})"
+        said += f"; {both[0]}, if the effect is the same every {attrs['noun']} (a test of that: p {row['same']:.2g})"
     elif both:
         said += f", {'but' if len(both) == 1 else 'as'} the effect changes by {attrs['noun']} (p {row['same']:.2g})"
     average = [word for word, side in ((over, "on_average"), (below, "worse_on_average")) if row[side]]

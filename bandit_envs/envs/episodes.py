@@ -296,11 +296,9 @@ class Episodes:
 
     def choose_advance(self) -> None:
         """Let steps do what observations, rewards and histories need, and no more."""
-        self._advance: Callable[..., int] = self._advance_and_more
-        if self.waiting is not None:
-            self._advance = self._ask
-        elif self._history is None and self._gain is None:
-            self._advance = self.simulator.advance
+        plain = self._history is None and self._gain is None
+        alone: Callable[..., int] = self.simulator.advance if plain else self._advance_and_more
+        self._advance = alone if self.waiting is None else self._ask
 
     def _ask(self, arms: NDArray[np.int64], times: NDArray[np.int64], answers_checked: bool = True) -> int:
         """`Waiting.advance`; the gain of a pull is paid when its result is shown, at what was shown just before."""

@@ -201,24 +201,16 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
         everyone = self._waiting == 0
         count, answers = self._core.advance(actions)
         info: Info = {}
+        pulled = self._all if everyone and not count else sim.did == PULLED
+        if self._core.waiting is None and pulled.any():  # else results are seen in the observation
+            info["sample"], info["_sample"] = sim.sample.copy(), pulled
         if count:
             over = np.zeros(self.num_envs, np.bool_)
             over[sim.ended[:count]] = True
             ended = np.flatnonzero(over)
-            end = self._core.finish(ended, answers)
-        if self._core.waiting is not None:
-            pass  # results are seen in the observation
-        elif everyone and not count:
-            info["sample"], info["_sample"] = sim.sample.copy(), self._all
-        elif (pulled := sim.did == PULLED).any():
-            info["sample"], info["_sample"] = sim.sample.copy(), pulled
-        if count:
-            for name, value in end.items():
-                if count == self.num_envs:
-                    column = value
-                else:
-                    column = np.zeros((self.num_envs, *value.shape[1:]), value.dtype)
-                    column[ended] = value
+            for name, value in self._core.finish(ended, answers).items():
+                column = np.zeros((self.num_envs, *value.shape[1:]), value.dtype)
+                column[ended] = value
                 info[name], info[f"_{name}"] = column, over
             self._waiting += count
         if restart is not None:

@@ -21,7 +21,7 @@ from ..kernels.rng import DELAY, philox, to_uniform
 from ..kernels.structs import kernel
 from ..problems.task import Task
 from ..simulation.arrays import ENDED, LIVE, SPENT, Simulation
-from ..simulation.playing import payable, pull_once, spend
+from ..simulation.playing import allowed, pull_once, spend
 from ..simulation.simulator import MOST_TIMES, PULLED, SKIPPED, UNCHECKED, Simulator, end, stop
 from .history import MOST_NUMBERS, NOTHING, History, Log, note
 
@@ -160,13 +160,7 @@ def _advance(sim: Simulation, line: Line, log: Log, arms, times, answers_checked
             _close(sim, line, e)
             line.clock[e] = max(line.clock[e], _soonest(line, e))
         else:
-            if rules.priced:
-                count = payable(sim, e, a, count)
-                sim.remaining[e] *= count > 0
-            elif rules.budget >= 0:
-                count = min(count, rules.budget - sim.spent[e])
-            if rules.limit >= 0:
-                count = min(count, rules.limit - sim.spent[e])
+            count = allowed(sim, e, a, count)
             sim.did[e], sim.reward[e] = PULLED, 0.0 - rules.cost * count
             for _ in range(count):
                 _ask(sim, line, e, a)

@@ -124,11 +124,6 @@ def _crowdsourcing(gaussian: bool | float | str = False, folder: str | None = No
     return _feasible(arms, "crowdsourcing", polyhedra.at_most(data.means.mean(axis=0)), 4000, tolerance=0.02)
 
 
-def _even(n: int, K: int) -> Floats:
-    """Means 1 - i/n, i = 1 .. n."""
-    return np.arange(n - 1, -1, -1) / n
-
-
 def _synthetic(p: float) -> Callable[[int, int], Floats]:
     """Means that crowd at the boundary 1 - K/n for p > 1, and keep away from it for p < 1; p = 1 gives 1 - i/n."""
 
@@ -144,7 +139,7 @@ def _synthetic(p: float) -> Callable[[int, int], Floats]:
 
 PROFILES: dict[str, Callable[[int, int], Floats]] = {
     "two-group": lambda n, K: np.where(np.arange(n) < K, 0.7, 0.3),
-    "uniform": _even,
+    "uniform": lambda n, K: np.arange(n - 1, -1, -1) / n,  # 1 - i/n, i = 1 .. n
     "synthetic-0.5": _synthetic(0.5),
     "synthetic-6": _synthetic(6),
 }
@@ -208,12 +203,12 @@ def _scores(
     return Instance(Shared(scores / unit, support), name, OF_TABLES, names)
 
 
-def _soybean(limits: dict[str, list[float]], /, folder: str | None = None) -> Instance:
+def _soybean(folder: str | None = None) -> Instance:
     """Varieties of soybean: a pull is one of 8 environments. Which keep the limits (lowest, highest) of their traits?
 
     Traits are less their means, in units of their standard deviations, over all 464 rows; limits are in the file's.
     """
-    path = datasets.fetched("agridat/australia.soybean.csv", folder)
+    limits, path = _TABLE["Feasible"]["soybean"]["limits"], datasets.fetched("agridat/australia.soybean.csv", folder)
     table = measurements(path, arm="gen", value=list(limits), item="env")
     rows = np.array(rows_of(table))
     centre, unit = rows.mean(axis=(0, 1)), rows.std(axis=(0, 1))
@@ -230,8 +225,8 @@ def _named(name: str, problem: str, row: dict[str, Any]) -> NamedInstance:
     def fixed() -> Instance:
         return _instance(from_dict(row["arms"]), name, row["defaults"])
 
-    make = f"_{row.get('make', name.replace('-', '_'))}"
-    build = fixed if "arms" in row else partial(globals()[make], *row.get("given", ()))
+    make, *given = row.get("make", [name.replace("-", "_")])
+    build = fixed if "arms" in row else partial(globals()[f"_{make}"], *given)
     files = [file for file in datasets.FILES if file.startswith(tuple(row.get("files", ())))]
     ships = all((datasets.SHIPPED / file).is_file() for file in files)
     return NamedInstance(build, problem, row["source"], bool(files), ships)

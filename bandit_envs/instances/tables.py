@@ -512,9 +512,8 @@ def strata_of(table: Measurements, heads: Sequence[str], closed: bool | None, co
         said += "; all are taken as over: if the last still grows, say closed=False (--no-closed)"
     noun = heads[0].lower() if len(heads) == 1 else "stratum"
     noun = "day" if dated == [True] and noun not in SPANS else noun
-    return Strata(
-        [places[key] for key in keys], np.array([key not in late for key in order], np.bool_), ends, noun, said
-    )
+    over = np.array([key not in late for key in order], np.bool_)
+    return Strata([places[key] for key in keys], over, ends, noun, said)
 
 
 def day_of(cell: object) -> Any:

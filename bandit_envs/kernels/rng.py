@@ -286,11 +286,9 @@ def _fill_uniforms(out, arms, draws, k0, k1, episode, index, stream):
         for block in range((draws + np.uint64(1)) // np.uint64(2)):
             c3, j = stream | (block * _BLOCK), block * np.uint64(2)
             for a in range(arms):
-                w0, w1, _, _ = philox(low, a | high, e, c3, q0, q1)
+                w0, w1, w2, w3 = philox(low, a | high, e, c3, q0, q1)
                 out[start + a * draws + j] = to_uniform(w0, w1)
-            if j + np.uint64(1) < draws:
-                for a in range(arms):
-                    _, _, w2, w3 = philox(low, a | high, e, c3, q0, q1)
+                if j + np.uint64(1) < draws:
                     out[start + a * draws + j + np.uint64(1)] = to_uniform(w2, w3)
 
 

@@ -46,7 +46,6 @@ from ..kernels.belief import (
     sampled,
 )
 from ..kernels.compiled import inlined, lean, part
-from ..kernels.largest import largest
 from ..kernels.rng import normal_quantile
 from ..kernels.structs import fleeting
 
@@ -184,6 +183,20 @@ def _tolerated(model, z, r, t):
             inside = math.exp(-0.5 * (h * h + k * k - 2.0 * h * k * sin) / (cos * cos))
             right += alpha * model.legendre[1, i] * inside / (2.0 * math.pi)
     return right
+
+
+@part
+def largest(x, n, count, without, out):
+    """Fill out[:count] with the largest of x[:n], in falling order, without x[without] (-1: of all)."""
+    found = 0
+    for i in range(n):
+        if i != without and (found < count or x[i] > out[count - 1]):
+            j = min(found, count - 1)
+            while j > 0 and out[j - 1] < x[i]:
+                out[j] = out[j - 1]
+                j -= 1
+            out[j] = x[i]
+            found = min(found + 1, count)
 
 
 # --- LOCAL ------------------------------------------------------------------------------------------------------------

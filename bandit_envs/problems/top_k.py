@@ -13,12 +13,11 @@ from numpy.typing import ArrayLike
 
 from ..instances.instance import Instance, Sampler
 from ..kernels.checks import choice, integer, number
-from ..kernels.largest import largest
 from ..kernels.routines import carray
 from ..stopping import BOUNDED, DISTRIBUTION, LEVELS_SCRATCH, STUDENT, Certifier
 from .base import Arrays, Bools, Floats, Measure, Pointer, Problem, TaskLike
 from .certificates import BOUNDS, CUTOFFS, Deviation, Samples, certify
-from .lookahead import TOP_K, Potential
+from .lookahead import TOP_K, Potential, largest
 
 CRITERIA = ("aggregate", "each", "exact")
 

@@ -44,15 +44,18 @@ def quiet_until(sim: Simulation, most: Ints | int) -> Ints | int:
 
 
 @part
-def payable(sim, e, a, pulls):
-    """How many of so many pulls of arm a can be paid in episode e."""
+def allowed(sim, e, a, pulls):
+    """How many of so many pulls of arm a are left to episode e, by its budget and limit; 0 ends the budget."""
     rules, e, a = sim.rules, np.int64(e), np.int64(a)
-    if rules.budget < 0 or rules.least == 0.0 and rules.budget >= rules.items:
-        return pulls
-    if rules.least == 0.0:
-        return min(pulls, rules.budget - sim.pulls[e * rules.K + a])
     left = rules.budget * (1.0 + SLACK) - sim.money[e]
-    return pulls if pulls * sim.price[a] <= left else np.int64(left / sim.price[a])
+    if rules.budget >= 0 and not rules.priced:
+        pulls = min(pulls, rules.budget - sim.spent[e])
+    elif rules.budget >= 0 and rules.least > 0.0 and pulls * sim.price[a] > left:
+        pulls = np.int64(left / sim.price[a])
+    elif 0 <= rules.budget < rules.items and rules.least == 0.0:
+        pulls = min(pulls, rules.budget - sim.pulls[e * rules.K + a])
+    sim.remaining[e] *= pulls != 0
+    return min(pulls, rules.limit - sim.spent[e]) if rules.limit >= 0 else pulls
 
 
 @part

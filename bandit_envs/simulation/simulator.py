@@ -25,7 +25,7 @@ from ..kernels.rng import philox
 from ..kernels.routines import call_routine
 from ..kernels.structs import kernel
 from .arrays import BLOCK, ENDED, LIVE, SPENT, Rules, Simulation, Work
-from .playing import block_of_pulls, open_block, pay, payable
+from .playing import allowed, block_of_pulls, open_block, pay
 from .sampling import blocks_of_pulls, bulk_pulls, single_pulls
 
 Floats = NDArray[np.float64]
@@ -89,9 +89,8 @@ def _stop_and_note(sim, arms, times, start, until, finished):
         if status[e] == ENDED:
             continue
         a, count = arms[e], times[e]
-        if rules.priced and a != K and status[e] == LIVE:
-            count = payable(sim, e, a, count)
-            sim.remaining[e] *= count != 0  # what cannot be paid ends the budget
+        if a != K and status[e] == LIVE:
+            count = allowed(sim, e, a, count)
         if a == K or status[e] == SPENT or count == 0 and not rules.full:
             finished = stop(sim, e, finished)
             continue
@@ -102,10 +101,6 @@ def _stop_and_note(sim, arms, times, start, until, finished):
             continue
         o, spent = e * np.uint64(K) + np.uint64(a), sim.spent[e]
         m = sim.pulls[o]
-        if rules.budget >= 0 and not rules.priced and rules.budget - spent < count:
-            count = rules.budget - spent
-        if rules.limit >= 0 and rules.limit - spent < count:
-            count = rules.limit - spent
         sim.did[e], sim.reward[e] = PULLED, 0.0 - rules.cost * count
         sim.spent[e], sim.pulls[o] = spent + count, m + count
         if rules.priced:

@@ -21,7 +21,6 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..kernels.compiled import inlined, part
 from .boundaries import VARIANCE, distribution_of
@@ -35,24 +34,11 @@ SHARES = (0.05, 0.11, 0.68, 0.11, 0.05)  # of the ratios: they sum to 1
 ALONE, FAR = 0.03, 1e200  # the ratio of the second arm alone
 HOPED, NEAR_HOPED = 0.6, (0.8, 1.25)  # the weight of a tilt that is expected, and what it is multiplied by
 END, STEPS, CLOSE = 1e-12, 100, 1e-7  # of the search for the least c; its error, relative
-
-
-def _table() -> NDArray[np.float64]:
-    """The terms (n, 2) of a sum of tilts: the ratio of the second to the first at a = 1, and the log of the weight."""
-    rows = [(r, (1 - ALONE) * share) for r, share in zip(RATIOS, SHARES, strict=True)]
-    found = np.array([*rows, (0.0, ALONE / 2), (FAR, ALONE / 2)])
-    found[:, 1] = np.log(found[:, 1])
-    return found
-
-
-def _weights() -> NDArray[np.float64]:
-    """The logarithms of the weights of `TILTS`."""
-    bell = np.exp(-0.5 * (np.log(np.array(TILTS) / USUAL) / SPREAD) ** 2)
-    shares: NDArray[np.float64] = np.log((1 - EVEN) * bell / bell.sum() + EVEN / len(TILTS))
-    return shares
-
-
-PAIRS, WEIGHTS = _table(), _weights()
+# The terms (n, 2) of a sum of tilts: the ratio of the second to the first at a = 1, and the logarithm of the weight.
+_SHARES = (*((1 - ALONE) * share for share in SHARES), ALONE / 2, ALONE / 2)
+PAIRS = np.column_stack([(*RATIOS, 0.0, FAR), np.log(_SHARES)])
+_BELL = np.exp(-0.5 * (np.log(np.array(TILTS) / USUAL) / SPREAD) ** 2)
+WEIGHTS = np.log((1 - EVEN) * _BELL / _BELL.sum() + EVEN / len(TILTS))  # the logarithms of those of `TILTS`
 
 
 @inlined

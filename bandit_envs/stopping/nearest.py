@@ -288,8 +288,10 @@ def all_good_nearest(given, inside_alone=False):
     K, distribution, needed = len(pulls), distribution_of(numbers), numbers[NEEDED]
     move = Move(numbers[COMMON], numbers[COMMON + 1], numbers[COMMON + 2])
     decides, first = needed > -math.inf, 0
-    if inside[0] < 0:
-        all_good_inside(pulls, mean, numbers[COMMON + 6], numbers[COMMON + 7], inside)
+    best = best_of(pulls, mean)
+    boundary = min(numbers[COMMON + 6] * mean[best] + numbers[COMMON + 7], mean[best])
+    for i in range(K if inside[0] < 0 else 0):
+        inside[i] = pulls[i] > 0 and mean[i] >= boundary
     if decides:
         first, second = arm_of(out[1], K), arm_of(out[3], K)
         looks = inside[first] and second != first and move.a > 0.0
@@ -299,7 +301,6 @@ def all_good_nearest(given, inside_alone=False):
         refresh(numbers, pulls, mean, variance, scratch, 0, K)
     least_in, least_out = math.inf, math.inf
     i_in = j_in = low = high = 0
-    best = best_of(pulls, mean)
     alternatives = all_good_alternatives(K)
     good, more, is_fresh = True, math.log(alternatives[2] / alternatives[1]), not decides
     for n in range(K):
@@ -430,15 +431,3 @@ def by_all(numbers, pulls, mean, variance, scratch, i, best, enough_already):
                 if least <= enough_already:
                     return least, which, is_pair
     return least, which, is_pair
-
-
-@part
-def all_good_inside(pulls, mean, a, b, inside):
-    """Fill inside (K,) with the plug-in answer: means of at least min(a best + b, best)."""
-    best = -math.inf
-    for i in range(len(pulls)):
-        if pulls[i] > 0:
-            best = max(best, mean[i])
-    boundary = min(a * best + b, best)
-    for i in range(len(pulls)):
-        inside[i] = pulls[i] > 0 and mean[i] >= boundary

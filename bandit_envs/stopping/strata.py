@@ -250,7 +250,8 @@ class Stratified:
         counts, R, every = N[-1], R[-1], free.sum() + np.maximum(N[-1] - 1, 0).sum()
         spread = math.sqrt((squares.sum() + R.sum()) / every) if first < len(n) else math.nan
         same = one_effect(R / spread**2, counts, every)
-        unlike = unlike_spreads(np.append(squares.sum(axis=0), R), np.append(free.sum(axis=0), counts - 1.0))
+        single = np.where(counts - 1 > free.sum(axis=0), counts - 1.0, 0.0)  # else these tell of effects that change
+        unlike = unlike_spreads(np.append(squares.sum(axis=0), R), np.append(free.sum(axis=0), single))
         unlike |= unlike_spreads(own, free.sum(axis=1))
         reach = FAR * spread if first < len(n) else 0.0
         return cls(both_sides(nats, edges, control), place[-1], same, counts, spread, unlike, nats, reach)
@@ -261,23 +262,29 @@ def averages(n: ArrayLike, x: ArrayLike, control: int, shares: ArrayLike, a: flo
 
     Args:
         n, x: results that are 0 or 1, and how many were 1, (S, K), by strata in the order of time.
-        shares: (K,) the probabilities with which a visitor is assigned to an arm; only their ratios to the control's
-            count, and must be the same whenever both arms are there. An arm without visitors was not there, unless that
-            has a probability above `RARE` by chance: then the stratum may only count against the claim.
+        shares: (K,) or (S, K), the probabilities with which a visitor is assigned to an arm, 0 where it is not there;
+            only their ratios to the control's count, and are fixed before a stratum. An arm without visitors was not
+            there, unless that has a probability above `RARE` by chance: then the stratum counts against a claim alone.
     """
-    (n, x, there), planned = tables(control, n, x, True), np.array(shares, np.float64)
-    q = planned / (planned + planned[control])
-    n_c, x_c = n[:, [control]], x[:, [control]]
+    n, x, there = tables(control, n, x, True)
+    planned, n_c, x_c = np.broadcast_to(np.array(shares, np.float64), n.shape), n[:, [control]], x[:, [control]]
+    known = (planned > 0) & (planned[:, [control]] > 0)
+    q = np.where(known, planned / np.where(known, planned + planned[:, [control]], 1.0), 0.5)
     before, ones = (np.cumsum(one, axis=0) - one for one in (n + n_c, x + x_c))
     g = ones / np.maximum(before, 1.0)
     parts = (x, 1.0 - g, 1.0 / q), (n - x, -g, 1.0 / q), (x_c, 1.0 - g, a / (q - 1.0)), (n_c - x_c, -g, a / (q - 1.0))
-    by_chance = ~there & (np.where(n > 0, q, 1.0 - q) ** (n + n_c) > RARE)
+    there, by_chance = there & known, known & ~there & (np.where(n > 0, q, 1.0 - q) ** (n + n_c) > RARE)
     farthest = np.maximum(1.0 / q, a / (1.0 - q)) + abs(b) + abs(a - 1.0)
+    farthest = np.take_along_axis(farthest, known.argmax(axis=0)[None], axis=0)[0]  # bets are the same in all strata
 
     def nats(_: float, sign: float) -> Any:
         bets = sign * BETS / farthest[:, None]
-        parts_of = [many[..., None] * np.log1p(bets * (by * y - b - g * (a - 1.0))[..., None]) for many, y, by in parts]
-        capital = sum(parts_of, np.zeros(1))
+        gains = [bets * (by * y - b - g * (a - 1.0))[..., None] for _, y, by in parts]
+        logs = [
+            many[..., None] * np.log1p(np.maximum(one, BETS[-1] - 1.0))
+            for one, (many, *_) in zip(gains, parts, strict=True)
+        ]
+        capital = np.where((np.stack(gains) < BETS[-1] - 1.0).any(axis=0), -math.inf, sum(logs, np.zeros(1)))
         capital = np.where(there[..., None], capital, np.where(by_chance[..., None], np.minimum(capital, 0.0), 0.0))
         return np.logaddexp.reduce(np.cumsum(capital, axis=0) - math.log(len(BETS)), axis=-1)
 
@@ -288,15 +295,22 @@ def mismatch(counts: ArrayLike, shares: ArrayLike) -> float:
     """p of "visitors are assigned with the planned shares", at any time (Lindon & Malek, NeurIPS 2022).
 
     Args:
-        counts: visitors (S, K). Strata with the same arms, those with visitors, are one; shares are those of these.
-            A stratum so small that an arm may have no visitor by chance, with a probability above `RARE`, is left out.
-        shares: (K,) planned, above 0.
+        counts: visitors (S, K). Strata with the same arms, those with visitors, and shares are one; shares are those of
+            these. A stratum so small that an arm may have no visitor by chance, with a probability above `RARE`, is
+            left out.
+        shares: (K,) or (S, K), planned; 0 of an arm that is not there.
     """
-    n, q, special = np.array(counts, np.float64), np.array(shares, np.float64), require("scipy.special", "shares")
-    n = n[(1.0 - q.min() / q.sum()) ** n.sum(axis=1) <= RARE]
+    n, special = np.array(counts, np.float64), require("scipy.special", "shares")
+    q = np.broadcast_to(np.array(shares, np.float64), n.shape)
+    q = q / q.sum(axis=1, keepdims=True)
+    rows = np.hstack([n > 0, q])[(1.0 - np.where(q > 0, q, 1.0).min(axis=1)) ** n.sum(axis=1) <= RARE]
     size, found = np.array(CONCENTRATIONS), np.full(len(CONCENTRATIONS), -math.log(len(CONCENTRATIONS)))
-    for there in np.unique(n > 0, axis=0):
-        row, planned = n[((n > 0) == there).all(axis=1)].sum(axis=0)[there], q[there] / q[there].sum()
+    for key in np.unique(rows, axis=0):
+        there, planned = key[: n.shape[1]] > 0, key[n.shape[1] :]
+        row = n[(np.hstack([n > 0, q]) == key).all(axis=1)].sum(axis=0)[there]
+        if not (planned[there] > 0).all():
+            return 0.0
+        planned = planned[there] / planned[there].sum()
         alpha = size[:, None] * planned
         found += (special.gammaln(alpha + row) - special.gammaln(alpha)).sum(axis=1) - row @ np.log(planned)
         found += special.gammaln(size) - special.gammaln(size + row.sum())

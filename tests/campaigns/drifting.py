@@ -48,11 +48,31 @@ def false_finds(tests: int, most: float = 1.4, effect: float = 1.0, looks: int =
     return wrong
 
 
+def shipped(tests: int, days: int = 8) -> int:
+    """Tests in which a variant ships on any day that is better by 60 %, and worse in a guardrail by what is allowed."""
+    wrong = 0
+    for seed in range(tests):
+        random, rows = np.random.default_rng(seed), list[tuple[int, str, int, int, int]]()
+        for day in range(days):
+            base = random.uniform(0.7, 1.4)
+            for name, by, less in (("A", 1.0, 0.0), ("B", 1.6, 0.03)):
+                n = int(random.poisson(1500))
+                rows.append(
+                    (day, name, n, *(int(random.binomial(n, p * base - q)) for p, q in ((0.05 * by, 0), (0.4, less))))
+                )
+        table = pd.DataFrame(rows, columns=["day", "variant", "n", "signups", "back"])
+        how: dict[str, Any] = {"metric": "signups", "guardrails": {"back": 0.03}, "shares": {"A": 1, "B": 1}}
+        looks = (agents.ab_test(table[table["day"] <= day], "A", delta=DELTA, **how) for day in range(days))
+        wrong += any(one["ship"].any() for one in looks)
+    return wrong
+
+
 def main(tests: int = 400) -> None:
     limit = tests * DELTA + 3 * math.sqrt(tests * DELTA * (1 - DELTA))
     for most, title in ((1.4, "rates .7 to 1.4 by day"), (0.7, "rates that stay")):
         wrong = false_finds(tests, most, looks=DAYS * LOOKS)
         print(f"{title}: {wrong} of {tests} with a false find, at most {limit:.1f}", flush=True)
+    print(f"worse by what is allowed: {shipped(tests)} of {tests} are shipped, at most {limit:.1f}")
 
 
 if __name__ == "__main__":

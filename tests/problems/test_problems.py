@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from bandit_envs import AllGood, BestArm, Feasible, Problem, Threshold, TopK
 from bandit_envs.instances.lookup import find
-from bandit_envs.instances.papers import _even, _synthetic
+from bandit_envs.instances.papers import PROFILES, _synthetic
 from bandit_envs.problems import PROBLEMS
 from bandit_envs.stopping.boundaries import RHO_AT
 
@@ -461,7 +461,8 @@ def test_instances_of_kalyanakrishnan_and_stone() -> None:
     assert (wide.name, wide.defaults["TopK"]["k"]) == ("kalyanakrishnan2010(seed=3, n=100, sd=2)", 30)
     assert np.array_equal(wide.arms.means[:50], find("kalyanakrishnan2010(seed=3)").arms.means)
     np.testing.assert_allclose(wide.arms.variances, 4.0, rtol=1e-12)
-    assert np.abs(_synthetic(1)(100, 30) - _even(100, 30)).max() < 1e-15  # "SYNTHETIC-1 is identical to UNIFORM"
+    even = PROFILES["uniform"](100, 30)  # "SYNTHETIC-1 is identical to UNIFORM"
+    assert np.abs(_synthetic(1)(100, 30) - even).max() < 1e-15
     many = np.concatenate([find(f"kalyanakrishnan2010(seed={seed})").arms.means for seed in range(40)])
     assert (many.min() >= 0) & (many.max() < 1)
     assert abs(many.mean() - 0.5) < 5 * (12 * len(many)) ** -0.5

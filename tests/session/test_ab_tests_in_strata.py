@@ -55,7 +55,7 @@ def numbers(found: pd.DataFrame) -> Any:
 
 def test_better_on_each_day_and_worse_in_all_together() -> None:
     found = agents.ab_test(BETTER, "A").set_index("name").loc["B"]
-    said = "better on at least one day; better, if the effect is the same every day (p of that: 0.92)"
+    said = "better on at least one day; better, if the effect is the same every day (a test of that: p 0.92)"
     assert (found["verdict"], found["better"], found["better_once"]) == (said, True, True)
     weights = [990_000 * 10_000 / 1e6, 500_000 * 500_000 / 1e6]  # n_A n_B / (n_A + n_B), of Mantel and Haenszel
     gaps = np.array([230 / 10_000 - 20_000 / 990_000, 1000 / 500_000])
@@ -248,13 +248,16 @@ def test_another_column_is_looked_at_within_days() -> None:
     ("given", "says"),
     [
         ({"strata": "land"}, "has no column 'land' for strata, only \\['day'\\]"),
-        ({"lift": 0.1}, "a margin or lift of rates needs shares= within strata; or say strata=False"),
-        ({"margin": -0.01}, "a margin or lift of rates needs shares= within strata"),
+        (
+            {"lift": 0.1},
+            "a margin or lift of rates needs the planned shares= .--shares. within strata; or say strata=False",
+        ),
+        ({"margin": -0.01}, "a margin or lift of rates needs the planned shares= .--shares. within strata"),
         ({"expected": [0.04, 0.03]}, "expected must be the control's mean and one beyond"),
         ({"shares": {"A": 0.5}}, "shares must be of all arms, got .* without 'B'"),
         ({"shares": {"A": 0.5, "B": 0, "C": 1}}, "shares must be"),
         ({"delta": 2}, "delta must be"),
-        ({"shares": [0.5, 0.5]}, "shares are by the names of arms, as A=0.5, got"),
+        ({"shares": [0.5, 0.5]}, "shares are by the names of arms, as A=0.5, or one of the columns"),
         ({"control": "Z"}, "control must be one of A, B, C"),
     ],
 )
@@ -346,3 +349,72 @@ def test_the_screen_says_what_is_asked(tmp_path: Path, capsys: Any) -> None:
     assert "within 'day': 8 strata count" in err
     assert main(["ab-test", str(tmp_path / "t.csv"), "--control", "A", "--strata", "day", "--no-closed"]) == 0
     assert "7 strata count, 1 not over yet" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"closed": "no"}, "closed must be True or False, got 'no'"),
+        ({"closed": 0}, "closed must be True or False, got 0"),
+        ({"strata": True}, "strata are the names of columns, or False, got True"),
+        ({"strata": 5}, "strata are the names of columns, or False, got 5"),
+        ({"lower": "n"}, "lower is a list of names"),
+        ({"lower": None}, "lower is a list of names"),
+        ({"lower": ["successes"]}, "lower needs guardrails"),
+        ({"metric": "successes", "guardrails": ["n"]}, "guardrails are by names"),
+        ({"metric": "successes", "guardrails": {"successes": 0.1}}, "of other columns than metric='successes'"),
+        ({"metric": ["successes"]}, "metric is the name of a column"),
+    ],
+)
+def test_what_is_no_such_argument_is_refused_by_name(given: dict[str, Any], says: str) -> None:
+    table = pd.DataFrame({"day": [1, 1], "variant": ["A", "B"], "n": [9, 9], "successes": [1, 2]})
+    with pytest.raises(ValueError, match=says):
+        agents.ab_test(table, "A", **given)
+
+
+@pytest.mark.parametrize("head", ["day", "country"])
+def test_a_row_that_sums_up_strata_is_refused(head: str) -> None:
+    rows = [(day, name, n, 1) for day, n in (("1", 9), ("2", 8), ("Total", 17)) for name in "AB"]
+    table = pd.DataFrame(rows, columns=[head, "variant", "n", "successes"])
+    with pytest.raises(ValueError, match=f"column '{head}': 'Total' may sum up the others"):
+        agents.ab_test(table, "A", strata=head)
+
+
+def test_a_sigma_that_is_refuted_within_days_opens_verdicts() -> None:
+    g = np.random.default_rng(1)
+    rows = [(day, name, 9 * (name == "B") + g.normal()) for day in range(3) for name in "AB" for _ in range(20)]
+    table = pd.DataFrame(rows, columns=["day", "variant", "value"])
+    assert agents.ab_test(table, "A", sigma=1.2)["better_once"].tolist() == [False, True]
+    found = agents.ab_test(table, "A", sigma=0.1)
+    assert "sigma=0.1 is refuted" in found["verdict"][1]
+    assert not found["better_once"].any()
+
+
+def test_a_table_without_results_finds_nothing() -> None:
+    table = pd.DataFrame({"day": [1, 1], "variant": ["A", "B"], "n": [0, 0], "successes": [0, 0]})
+    assert not agents.ab_test(table, "A")["better"].any()
+
+
+def test_a_day_without_the_control_tells_of_the_common_spread_alone() -> None:
+    g = np.random.default_rng(1)
+    rows = [(day, name, 2 * (name == "B") + g.normal()) for day in range(4) for name in "ABC" for _ in range(9)]
+    more = [(4, name, 50 + g.normal()) for name in "BC" for _ in range(30)]
+    one, other = (
+        agents.ab_test(pd.DataFrame(table, columns=["day", "variant", "value"]), "A", sigma="common", closed=True)
+        for table in (rows, rows + more)
+    )
+    assert other["better_once"].tolist() == one["better_once"].tolist() == [False, True, False]
+    np.testing.assert_allclose(other["difference"], one["difference"])
+    assert (other["high"] - other["low"])[1] < (one["high"] - one["low"])[1] * 1.1
+
+
+def test_a_common_spread_that_nothing_shows_is_said_and_effects_that_change_are_no_spread() -> None:
+    head = ["variant", "day", "n", "mean", "sd"]
+    flat = pd.DataFrame([("A", 1, 10, 5.0, 0.0), ("B", 1, 10, 5.0, 0.0), ("A", 2, 10, 5.0, 0.0)], columns=head)
+    assert "nothing shows their spread" in agents.ab_test(flat, "A", sigma="common")["verdict"][1]
+    rows = [("A", 1, 10, 5.0, 1.0), ("B", 1, 10, 5.0, 1.2), ("A", 2, 10, 5.0, 1.1), ("B", 2, 10, 12.0, 1.0)]
+    found = agents.ab_test(pd.DataFrame(rows, columns=head), "A", sigma="common")
+    assert not found.attrs["unlike"]
+    assert found["same"][1] < 1e-3
+    with pytest.raises(ValueError, match="expected must be"):
+        agents.ab_test(BETTER, "A", expected=[-1, 0.5])

@@ -125,7 +125,7 @@ def test_guardrails_of_means_of_single_results_and_within_days() -> None:
         texts = found.set_index("name")["verdict"]
         assert texts["B"] == "ship" + " (on average and if effects are the same every day)" * ("shares" in how)
         assert texts["C"].startswith("do not ship: seconds worse by more than 0.3 (p ")
-    with pytest.raises(ValueError, match="of rates needs shares= within strata"):
+    with pytest.raises(ValueError, match="of rates needs the planned shares= .--shares. within strata"):
         agents.ab_test(raw, "A", metric="bought", guardrails={"seconds": 0.3})
     counts = raw.groupby(["variant", "day"])["seconds"].agg(["size", "sum", "mean", "std"]).reset_index()
     counts = counts.rename(columns={"size": "n", "sum": "bought", "mean": "seconds_mean", "std": "seconds_sd"})
@@ -206,3 +206,16 @@ def test_plans_of_means_margins_and_lifts() -> None:
     for wrong in ({"expected": [0.2, 0.1]}, {"variants": 0}, {"power": 2}, {"visitors": 0}, {"expected": [1, 2]}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             agents.ab_test_plan(**{"expected": [0.1, 0.2]} | wrong)
+
+
+def test_planned_shares_may_change_by_day() -> None:
+    """C is dropped and B raised on the second of two days; one share for all days is refuted by this."""
+    rows = [("1", "A", 4000, 400, 0.25), ("1", "B", 4000, 520, 0.25), ("1", "C", 8000, 800, 0.5)]
+    rows += [("2", "A", 4000, 800, 0.4), ("2", "B", 6000, 1500, 0.6)]
+    table = pd.DataFrame(rows, columns=["day", "variant", "n", "successes", "planned"])
+    found = agents.ab_test(table, "A", shares="planned")
+    assert found["on_average"].tolist() == [False, True, False]
+    assert found.attrs["mismatch"] == 1.0
+    assert "not split as planned" in agents.ab_test(table, "A", shares={"A": 1, "B": 1, "C": 2})["verdict"][1]
+    with pytest.raises(ValueError, match="has two planned shares in one stratum"):
+        agents.ab_test(pd.concat([table, table.assign(planned=0.3)]), "A", shares="planned")

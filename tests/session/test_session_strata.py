@@ -165,7 +165,7 @@ def test_a_forecast_plays_plates() -> None:
     how: dict[str, Any] = {"prior": {"mean": 20.0, "spread": 30.0, "noise": 6.0}, "episodes": 20, "advise": False}
     found = agents.rehearse(LAB, "evidence", **how)
     outcome = found.outcomes["evidence"]
-    assert found.batch == 6
+    assert found.batch == 8
     assert outcome.ended.all()
     assert (outcome.pulls % 8 == 0).all()
     assert outcome.correct.mean() >= 0.8  # 5 % err at most: 5 of 20 with probability 3e-3
@@ -278,7 +278,8 @@ def test_a_day_is_one_in_all_forms_and_times() -> None:
     with days([]) as session:
         for day in (pd.Timestamp("2026-11-01 23:00"), "2026-11-1", "01.11.2026", "2026-11-01T05:00+02:00"):
             session.tell("A", n=9, successes=3, item=day)
-        session.tell_table(pd.DataFrame({"name": ["A"], "day": ["2026/11/01"], "n": [9], "successes": [1]}))
+        table = pd.DataFrame({"name": ["A"], "day": ["2026/11/01"], "n": [9], "successes": [1]})
+        session.tell_table(table, again=True)
         assert {*session.history()["item"]} == {"2026-11-01"}
 
 
@@ -286,3 +287,76 @@ def test_infinite_odds_are_planned_without_a_warning() -> None:
     with days([("A", "1", 20, 0), ("B", "1", 20, 2), ("A", "2", 9, 0)]) as session:
         assert len(session.ask(4)) == 4
         session.forecast(episodes=2, batch=100)
+
+
+def test_a_result_on_a_plate_of_the_design_names_its_question_or_plate() -> None:
+    with agents.Session("uniform", LAB, store=":memory:", public_seed=3) as session:
+        first = session.ask(8)
+        with pytest.raises(ValueError, match="is not of the plate 'plate 2'"):
+            session.tell(first[0], 5.0, item="plate 2")
+        session.tell_all([(one, 5.0 + int(one), "1") for one in first])
+        version = session.version
+        for what in (first[0], "C1"):
+            with pytest.raises(ValueError, match="on which plate is the arm"):
+                session.tell(what, 5.0)
+        with pytest.raises(ValueError, match="'plate 1' is closed, as it is full or over"):
+            session.tell("C1", 5.0, item="1")
+        with pytest.raises(ValueError, match="that of comparison"):
+            session.claims("fdr")
+        assert session.version == version
+
+
+def test_of_a_common_spread_a_guess_says_the_noise() -> None:
+    with pytest.raises(ValueError, match="give a prior with its noise"):
+        agents.rehearse(LAB, "evidence", prior={"low": 0, "high": 60}, episodes=2)
+    with (
+        agents.Session("evidence", LAB, store=":memory:") as session,
+        pytest.raises(ValueError, match="no mean is known yet"),
+    ):
+        session.plot()
+
+
+def test_arms_come_and_go_but_for_a_common_spread_which_all_show() -> None:
+    with agents.Session("evidence", LAB, store=":memory:") as session:
+        for change in (lambda: session.add_arm("new"), lambda: session.withdraw_arm("C1")):
+            with pytest.raises(ValueError, match="with sigma='common', which all arms show together"):
+                change()
+        assert session.version == 0
+    with days([*COUNTS, ("A", "wed", 1, 0)], arms=["A", "B", "C"]) as session:
+        session.add_arm("D")
+        session.withdraw_arm("C")
+        assert session.claims()["claim"].tolist() == ["open", "in", "open", "open"]
+        assert session.comparison()["name"].tolist() == ["A", "B", "D"]
+
+
+def test_a_plate_that_lacks_questions_is_not_said_to_be_over() -> None:
+    with agents.Session("uniform", LAB, store=":memory:", public_seed=3) as session:
+        session.tell_all([(one, 5.0) for one in session.ask(3)])
+        with pytest.raises(ValueError, match="'plate 1' is not over: ask for its other wells first"):
+            session.note("plate 1 is over")
+        assert session._state.run.strata.closed == []
+
+
+def test_a_question_asked_again_is_refused_by_name_with_its_plate() -> None:
+    with agents.Session("uniform", LAB, store=":memory:", public_seed=3) as session:
+        first = session.ask(8, who="ann")[0]
+        session.ask(8, who="bob", take_over=1e-9)
+        with pytest.raises(ValueError, match="was asked again"):
+            session.tell(first, 1.0, who="ann", item="1")
+
+
+def test_a_table_that_has_grown_is_read_again_and_known_days_are_left_out() -> None:
+    head = ["variant", "day", "n", "successes"]
+    more = [("A", "wed", 900, 20), ("B", "wed", 900, 30)]
+    with days([]) as session:
+        assert session.tell_table(pd.DataFrame(COUNTS, columns=head)) == 2_000_000
+        halves = [(*row[:2], row[2] // 2, row[3] // 2) for row in COUNTS for _ in range(2)]
+        assert session.tell_table(pd.DataFrame(halves + more, columns=head)) == 1_800
+        assert session.tell_table(pd.DataFrame([*COUNTS, *more], columns=head)) == 0
+        before = session.version
+        with pytest.raises(ValueError, match="day 'wed': 900 results of 'A' are known, and are 950 here"):
+            session.tell_table(pd.DataFrame([("A", "wed", 950, 20)], columns=head))
+        with pytest.raises(ValueError, match="day 'mon': 990000 results of 'A' are known, and are 5 here"):
+            session.tell_table(pd.DataFrame([("A", "mon", 5, 0)], columns=head))
+        assert session.version == before
+        assert session.tell_table(pd.DataFrame([("A", "wed", 950, 20)], columns=head), again=True) == 950

@@ -493,3 +493,13 @@ def test_one_effect_is_not_denied_where_it_is_true(tables: int) -> None:
 def test_what_is_no_table_is_refused(made: Any, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         made()
+
+
+def test_shares_by_stratum_are_those_of_all_where_they_are_equal_and_bets_that_might_lose_all_are_left() -> None:
+    n, x = np.array([[100, 120.0], [300, 250]]), np.array([[10, 30.0], [20, 44]])
+    np.testing.assert_allclose(averages(n, x, 0, [[0.5, 0.5], [1.0, 1.0]]), averages(n, x, 0, [0.5, 0.5]))
+    late = averages(n, x, 0, [[0.5, 0.5], [0.99, 0.01]])  # most bets might lose all on the second day
+    assert np.isfinite(late[:, 1]).all()
+    assert mismatch([[500, 500], [900, 100]], [[1, 1], [9, 1]]) == 1.0
+    assert mismatch([[500, 500], [500, 500]], [[1, 1], [9, 1]]) < 1e-50
+    assert mismatch([[500, 500]], [[1, 0]]) == 0.0
