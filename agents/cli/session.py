@@ -114,7 +114,6 @@ class Plan(
     """
 
     file: Positional[Annotated[str | None, arg(metavar="FILE", help_behavior_hint="")]] = None  # type: ignore[assignment]
-    """A session, or for a pilot its results."""
     agents: Sequence[str] | None = None
     low: float | None = None
     """Means are believed to lie between --low and --high."""
