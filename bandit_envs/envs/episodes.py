@@ -44,6 +44,19 @@ def _seen(rows: NDArray[np.int64], pulls: Annotated[NDArray[np.int64], 2], mean:
                 out[np.uint64(i), k * D + d] = m if pulls[e, k] != 0 else np.nan
 
 
+@jit
+def _in_order(out, slots, table, order):
+    """Put tables (n, K, (N + 1) D), or one, into out[slots], their first N groups of D in the orders (n, N)."""
+    N = order.shape[1]
+    D = out.shape[2] // (N + 1)
+    for i in range(len(slots)):
+        one, to = table[i if len(table) > 1 else 0], out[slots[i]]
+        for k in range(len(one)):
+            for n in range(N + 1):
+                for d in range(D):
+                    to[k, n * D + d] = one[k, (order[i, n] if n < N else N) * D + d]
+
+
 def _shown(action: Any) -> str:
     """An action that is none, for messages: of a dict its keys, as its arrays may be long."""
     if not isinstance(action, Mapping):
@@ -153,11 +166,7 @@ class Episodes:
             means = np.take_along_axis(means, order if means.ndim == 2 else order[:, :, None], axis=1)
             self.places[rows] = np.argsort(order, axis=1)
         if self._items:
-            orders = np.pad(rng.orders(key, episode, self._items), ((0, 0), (0, 1)), constant_values=self._items)
-            for slot, one, order in zip(
-                rows, np.broadcast_to(table, (len(rows), *table.shape[1:])), orders, strict=True
-            ):
-                self._rows[slot] = one.reshape(self.K, self._items + 1, -1)[:, order].reshape(self.K, -1)
+            _in_order(self._rows, rows, table.copy(), rng.orders(key, episode, self._items))
         else:
             self._rows[rows] = table if self._split is None else self._split(table)
         self.means[rows] = means

@@ -201,8 +201,11 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
         everyone = self._waiting == 0
         count, answers = self._core.advance(actions)
         info: Info = {}
-        pulled = self._all if everyone and not count else sim.did == PULLED
-        if self._core.waiting is None and pulled.any():  # else results are seen in the observation
+        if self._core.waiting is not None:
+            pass  # results are seen in the observation
+        elif everyone and not count:
+            info["sample"], info["_sample"] = sim.sample.copy(), self._all
+        elif (pulled := sim.did == PULLED).any():
             info["sample"], info["_sample"] = sim.sample.copy(), pulled
         if count:
             over = np.zeros(self.num_envs, np.bool_)
