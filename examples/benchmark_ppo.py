@@ -66,7 +66,7 @@ model = PPO(
     "MlpPolicy",
     envs,
     n_steps=100,
-    batch_size=1000,
+    batch_size=1200,
     n_epochs=6,
     gamma=1.0,
     gae_lambda=0.8,

@@ -761,7 +761,7 @@ def _wide(table: Table, index: str | int | None, told: bool) -> Measurements:
         raise ValueError(f"{error}. {AS_WIDE}") from None
     told |= names == [f"arm {j}" for j in range(len(names))]  # an array
     truths = len(names) > 1 and min(map(len, names)) > 1 and {WORDS.get(one.lower()) for one in names} == {0.0, 1.0}
-    odd = [one for one in names if one.lower() in NO_ARMS or re.split("[_ ]", one.lower())[-1] in COUNTING]
+    odd = [one for one in names if one.lower() in NO_ARMS or re.split("[_ ]", one.lower(), maxsplit=1)[-1] in COUNTING]
     odd = [one for one in heads[:levels] if one.lower() in COMPARED] or odd or names[:1] * truths
     if not told and (odd := odd or [names[k] for k in _dependent(x)]):
         text = "may number the rows, sum them up, or name what is compared: name a column of names of rows by index=,"
