@@ -13,7 +13,7 @@ from bandit_envs.kernels import integer, number
 from bandit_envs.stopping import averages
 
 from ..core.optional import pandas
-from .strata import within_strata
+from .within import within_strata
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -19,7 +19,7 @@ from bandit_envs.stopping import RATES, discoveries, mismatch
 
 from ..core.optional import pandas
 from .session import Session
-from .strata import compared_within, refutation
+from .within import compared_within, refutation
 from .words import against, shipped
 
 if TYPE_CHECKING:
