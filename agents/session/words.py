@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 ENDINGS = {"s": "es", "x": "es", "ch": "es", "sh": "es"}  # of words that take more than an "s"
 
+MOST = 20  # names of what is found, in a sentence
 LEEWAY = {
     "tolerance": "within {} of the boundary may be on either side",
     "slack": "beyond the boundary by up to {} may be, too",
@@ -100,7 +101,8 @@ def against(found: Any) -> tuple[str, dict[str, tuple[str, str, str, str]], str]
     better = found[mask].sort_values(what, ascending=sign < 0)
     if not len(better):
         return what, rows, f"none is found {over} yet, against {attrs['control']}{alone}"
-    best, more = better.iloc[0], f" and {len(better) - 1} more" * (len(better) > 1)
+    best, others = better.iloc[0], better["name"].tolist()[1:]
+    more = f", {', '.join(others[:MOST])}" * bool(others) + f" and {len(others) - MOST} more" * (len(others) > MOST)
     if once:
         over += f" {attrs['at'] if best['better_once'] else 'on average'}"
     found_so = f"{best['name']}{more} {'are' if more else 'is'} {over}, against {attrs['control']}; {best['name']} by"
