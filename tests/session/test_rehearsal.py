@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
-import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
+import forecasts
 import numpy as np
 import pytest
 
@@ -235,20 +233,10 @@ def test_batches_take_more_measurements_and_less_time(late: dict[str, int]) -> N
     assert other["hours_50"] < one["hours_50"] / 2
 
 
-def campaign() -> ModuleType:
-    path = Path(__file__).parents[1] / "campaigns" / "forecasts.py"
-    spec = importlib.util.spec_from_file_location("forecasts", path)
-    assert spec is not None
-    assert spec.loader is not None
-    made = sys.modules["forecasts"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
-    return made
-
-
 @pytest.mark.parametrize("studies", [3, 12])
 def test_studies_end_within_their_intervals(studies: int) -> None:
     """Where 90 % do; of 3 studies 1 at least, of 12 studies 7: fails once in 1,000 times, or in 1,900."""
-    found = [campaign().study(number, ["captions", "samplers"]) for number in range(studies)]
+    found = [forecasts.study(number, ["captions", "samplers"]) for number in range(studies)]
     inside = [row["inside"] for row in found if row["inside"] is not None]
     assert len(inside) == studies
     assert sum(inside) >= {3: 1, 12: 7}[studies]

@@ -6,16 +6,13 @@ False-alarm level of the statistical tests: at most 1e-6 each, by exact binomial
 from __future__ import annotations
 
 import functools
-import importlib.util
 import itertools
 import math
-import sys
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
+import strata as campaign
 from scipy import optimize, special, stats
 
 from bandit_envs.stopping import lifts, strata
@@ -397,20 +394,10 @@ def test_units_and_a_common_offset_change_nothing(unit: float, offset: float) ->
 # --- error rates ------------------------------------------------------------------------------------------------------
 
 
-def campaign() -> ModuleType:
-    path = Path(__file__).parents[1] / "campaigns" / "strata.py"
-    spec = importlib.util.spec_from_file_location("strata_campaign", path)
-    assert spec is not None
-    assert spec.loader is not None
-    made = sys.modules["strata_campaign"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
-    return made
-
-
 @pytest.mark.parametrize("runs", [200, 5000])
-@pytest.mark.parametrize("design", campaign().DESIGNS)
+@pytest.mark.parametrize("design", campaign.DESIGNS)
 def test_no_sampler_that_chases_the_spread_errs_more_often(design: str, runs: int) -> None:
-    random, hits, chased = np.random.default_rng(0), np.zeros(2, int), campaign().chased
+    random, hits, chased = np.random.default_rng(0), np.zeros(2, int), campaign.chased
     for _ in range(runs):
         found = Stratified.common(*chased(random, design, 8), 0).evidence[:, 1]
         hits += (found >= math.log(5)).any(axis=0)
