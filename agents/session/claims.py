@@ -58,7 +58,7 @@ def numbers_of(certifier: Certifier, seen: Statistics, certain: bool) -> Floats:
     Then it counts once enough results are repeated, but for arms with `few` results.
     """
     numbers, trial = certifier.numbers.copy(), certifier.trial(seen.pulls, seen.variance)
-    waits = trial is not None and (trial.repeats < trial.every if certain else trial.waits)
+    waits = trial is not None and (trial.early if certain else trial.waits)
     if trial is not None and (trial.refuted or waits and (certain or numbers[stopping.DOUBT] < math.inf)):
         numbers[[stopping.VARIANCE, stopping.PRIOR]] *= min(numbers[stopping.DOUBT], 1e200)
     numbers[stopping.DOUBT] = 0.0
@@ -68,7 +68,7 @@ def numbers_of(certifier: Certifier, seen: Statistics, certain: bool) -> Floats:
 def few(certifier: Certifier, seen: Statistics) -> int:
     """How many results an arm needs before a claimed scale that counts is certain of it; 1 where none counts."""
     trial = certifier.trial(seen.pulls, seen.variance)
-    return 1 if trial is None or trial.refuted or trial.repeats < trial.every else trial.each
+    return 1 if trial is None or trial.refuted or trial.early else trial.each
 
 
 class Claims:

@@ -115,7 +115,7 @@ def refuse_misfit(wishes: Mapping[str, Any], names: Sequence[str], task: Task) -
 def refuse_no_strata(wishes: Mapping[str, Any], task: Task) -> None:
     """Refuse blocks of a control that are no strata: see `bandit_envs.stopping.Stratified`."""
     given: Any = task.make_problem().settings
-    binary, named = task.distribution == "bernoulli", {name: given.get(name) for name in ("margin", "tolerance")}
+    binary = task.distribution == "bernoulli"
     if wishes["blocks"] == "rater":
         raise ValueError("blocks of a control are 'day' or 'plate', got 'rater'")
     if "raters" in wishes or "repeats" in wishes:
@@ -123,9 +123,8 @@ def refuse_no_strata(wishes: Mapping[str, Any], task: Task) -> None:
     if task.distribution not in ("bernoulli", "gaussian") or task.D > 1 or task.items:
         what = "with blocks and a control, measurements are single numbers, binary or with sigma (a number or 'common')"
         raise ValueError(f"{what}: leave out range, items, dimensions and guardrails")
-    if given.get("lift") is not None or binary and any(named.values()):
-        wrong = {"lift": given.get("lift"), **(named if binary else {})}
-        said = ", ".join(f"{name}={value:g}" for name, value in wrong.items() if value is not None and value != 0)
+    wrong = {name: given.get(name) or None for name in ("margin", "tolerance") if binary} | {"lift": given.get("lift")}
+    if said := ", ".join(f"{name}={value:g}" for name, value in wrong.items() if value is not None):
         how = "rates are compared by their odds, which know" if binary else "means by differences, which know"
         raise ValueError(f"with blocks {how} no {said}: {'leave it out' if binary else 'give a margin'}")
 
@@ -320,15 +319,20 @@ class Rules:
         self.plates = list[list[int]]()  # the questions on each plate
         for event in state.events.values():
             if event.kind == ASKED and event.about is None:
-                self.place(event.arm or 0)
-                self.plates += [[]] if self.wells == 1 else []
-                self.plates[-1].append(event.number)
+                self.asked(event)
         results = state.not_undone
         measured = {event.about: event.who for event in results}
         for asked in state.places:
             event = state.events[asked]
             self.by[event.arm or 0, measured.get(asked) or event.who] += 1
         self.by.update((event.arm or 0, event.who) for event in results if event.about not in state.places)
+
+    def asked(self, event: Event) -> int:
+        """Put a question on the plate that is being filled, or on the next one; returns the plate's number, from 1."""
+        self.place(event.arm or 0)
+        self.plates += [[]] if self.wells == 1 else []
+        self.plates[-1].append(event.number)
+        return len(self.plates)
 
     def choices(self, run: Any, pending: Sequence[int]) -> Iterator[int]:
         """The places, among the arms that there are, of the arms to ask for, while results of others are to come."""

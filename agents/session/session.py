@@ -741,7 +741,7 @@ class Session:
         who = _person(who)
 
         def noted(state: State) -> list[Event]:
-            if state.strata is not None and said == f"{state.strata.filling} is over":
+            if state.strata is not None and state.strata.filling in state.strata.said_over(said):
                 raise ValueError(f"{state.strata.filling!r} is not over: ask for its other wells first")
             return [Event(0, NOTE, text=said, who=who)]
 

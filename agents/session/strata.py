@@ -59,16 +59,14 @@ class Blocks:
         self.plate: int = wishes.get("plate", 0)
         self.names = dict[int, str]()
         self.sums = dict[str, dict[int, list[float]]]()
-        self._rules, self._plates, self._full = Rules(state, None), 0, set[str]()  # that fills plates
+        self._rules, self._full = Rules(state, None), set[str]()  # that fills plates
         self.played = False  # in a rehearsal, in which nothing waits
         self.filling = ""  # a plate of the design that lacks questions
 
     def asked(self, event: Event) -> None:
         """Give a question its stratum; one that was undone keeps its well."""
         if self.plate:
-            self._rules.place(event.arm or 0)
-            self._plates += self._rules.wells == 1
-            name = f"plate {self._plates}"
+            name = f"plate {self._rules.asked(event)}"
             self._full |= {name} if self._rules.wells == self.plate else set()
             self.filling = name if name not in self._full else ""
         else:
@@ -115,10 +113,14 @@ class Blocks:
         """The names of those that count: all up to the first that is open, which cannot be kept so for its results."""
         return [name for name, _ in itertools.takewhile(operator.itemgetter(1), self.over.items())]
 
-    def remark(self, text: str) -> None:
-        """Take in a remark: "NAME is over" closes a stratum."""
+    def said_over(self, text: str) -> set[str]:
+        """The stratum of which a remark says that it is over, as "NAME is over"; none of another remark."""
         name = text.removesuffix(" is over")
-        self._full |= {name} & {*self.sums} - {self.filling} if name != text else set()
+        return {name} & {*self.sums} if name != text else set()
+
+    def remark(self, text: str) -> None:
+        """Take in a remark, which may close a stratum."""
+        self._full |= self.said_over(text) - {self.filling}
 
     def is_of(self, asked: int, name: str | None) -> bool:
         """Whether a question is of the stratum that a user calls so: a plate by its number, too."""
@@ -212,9 +214,10 @@ class StrataRun(Run):
 
     def catch_up(self) -> None:
         """Look, where more counts than at the last look."""
-        counts = [cell[0] for name in self.strata.closed for cell in self.strata.sums[name].values()]
-        if (len(self.strata.closed), sum(counts)) != self._counted:
-            self._counted = len(self.strata.closed), sum(counts)
+        closed = self.strata.closed
+        counted = len(closed), sum(cell[0] for name in closed for cell in self.strata.sums[name].values())
+        if counted != self._counted:
+            self._counted = counted
             self.look()
 
     def decide(self) -> None:
@@ -278,7 +281,7 @@ class StrataRun(Run):
         """See `Session.comparison`."""
         state, kind = self.strata.state, self.strata.kind
         names, cells = [state.names[arm] for arm in state.active], self.strata.arrays(state.active.tolist())
-        opened = [repr(name) for name in self.strata.sums if name not in self.strata.closed]
+        opened = [repr(name) for name in [*self.strata.sums][len(cells[0]) :]]
         said = f"{(cells[0].sum(axis=1) > 0).sum()} {kind}s count" + f"; not yet {', '.join(opened[:3])}" * bool(opened)
         cut = Strata([], np.ones(len(cells[0]), np.bool_), [], kind, said)
         level = self.level * (self.share.ratio or 1e-300)

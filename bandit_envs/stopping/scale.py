@@ -47,7 +47,12 @@ class Trial(NamedTuple):
     @property
     def waits(self) -> bool:
         """Whether there are too few of them."""
-        return self.repeats < self.every or self.fewest < self.each
+        return self.early or self.fewest < self.each
+
+    @property
+    def early(self) -> bool:
+        """Whether too few are repeated in all, so that they bear nothing out of any arm."""
+        return self.repeats < self.every
 
 
 @part
