@@ -23,27 +23,23 @@ from .lookup import INSTANCES, Pools, Varied, register_instance
 from .polyhedra import Polyhedra
 from .prompts import PromptSelection, ScoreTables
 from .registry import Registry, names_alone
+from .strata import SPANS, Strata, day_of, strata_of, uneven
 from .tables import (
     DAYS,
     MISSING,
     NUMBERS,
     SAID,
-    SPANS,
     TRUE,
     WORDS,
     Count,
     Happening,
     Measurement,
     Measurements,
-    Strata,
     cells_of,
-    day_of,
     measurements,
     number_in,
     repeated,
     rows_of,
-    strata_of,
-    uneven,
     weighted,
     within,
 )
