@@ -96,9 +96,7 @@ class Blocks:
         n, x, square = 1.0, float(sample[0]) if not isinstance(sample, Part) else 0.0, 0.0
         if isinstance(sample, Part):
             n, x, square = float(sample.n), sample.moments[0], sample.n * sample.moments[1]
-        known = self.sums.setdefault(self.of(event), {}).setdefault(arm, [0.0, 0.0, 0.0])
-        every, off = known[0] + n, x - known[1]
-        known[:] = every, known[1] + off * n / every, known[2] + square + off * off * known[0] * n / every
+        add(self.sums.setdefault(self.of(event), {}).setdefault(arm, [0.0, 0.0, 0.0]), n, x, square)
 
     @property
     def over(self) -> dict[str, bool]:
@@ -159,16 +157,17 @@ class Blocks:
             cell = (-1, "") if row[3] is None else (state.arm(row[1]), self.named(row[3]))
             cells.setdefault(cell, []).append(row)
         for (arm, name), part in cells.items():
-            counts = [row[2] if isinstance(row[2], Count) else Count(1, None, row[2]) for row in part]
-            means = [one.mean if one.successes is None else one.successes / one.n for one in counts]
-            known, n = self.sums.get(name, {}).get(arm), sum(one.n for one in counts)
+            known, found = self.sums.get(name, {}).get(arm), [0.0, 0.0, 0.0]
             if known is None or (arm, name) in waits:
                 kept += part
                 continue
-            mean = state.setup.turned(sum(x * one.n for x, one in zip(means, counts, strict=True)) / n)
-            if n != known[0] or not math.isclose(mean, known[1], rel_tol=1e-9, abs_tol=1e-12):
+            for _, _, one, _ in part:
+                n, ones, mean, _ = one if isinstance(one, Count) else (1, None, one, None)
+                add(found, n, state.setup.turned(mean if ones is None else ones / n))
+            if found[0] != known[0] or not math.isclose(found[1], known[1], rel_tol=1e-9, abs_tol=1e-12):
                 where = f"{of}, {self.kind} {name!r:.80}: {known[0]:.0f} results of {state.names[arm]!r:.80} are known"
-                raise ValueError(f"{where}, and are {n} here. If they are further ones, say again=True (--again)")
+                how = "If they are further ones, say again=True (--again)"
+                raise ValueError(f"{where}, and are {found[0]:.0f} here. {how}")
         return kept
 
     def arrays(self, arms: Sequence[int]) -> NDArray[np.float64]:
@@ -176,6 +175,12 @@ class Blocks:
         none = [0.0, 0.0, 0.0]
         found = [[self.sums[name].get(arm, none) for arm in arms] for name in self.closed]
         return np.moveaxis(np.array(found, np.float64).reshape(len(found), len(arms), 3), -1, 0)
+
+
+def add(known: list[float], n: float, x: float, square: float = 0.0) -> None:
+    """Add n results of the mean x, and their squares about it, to [n, mean, squares about it]."""
+    every, off = known[0] + n, x - known[1]
+    known[:] = every, known[1] + off * n / every, known[2] + square + off * off * known[0] * n / every
 
 
 class StrataRun(Run):
