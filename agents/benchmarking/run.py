@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,25 +19,19 @@ from numpy.typing import NDArray
 from bandit_envs import BenchmarkTask, benchmark_tasks
 from bandit_envs.kernels import choice, flag, integer
 
-from ..core.certified import Certified
+from ..core.agent import Agent
+from ..core.certified import CERTIFICATE, OPTIONS, own_certifier
 from ..core.optional import pandas
 from ..evaluation import Evaluation, evaluate
 from ..evaluation.execution import jobs_number
-from ..evaluation.identity import described, digest, hashed
+from ..evaluation.identity import digest, hashed
 from ..evaluation.plan import make_envs
 from ..evaluation.progress import shown
+from ..evaluation.statistics import clopper_pearson
+from ..models.cards import trained_on
 from ..registry import Recipe, recipes_of
-from .scores import (
-    CUT,
-    INVALID,
-    LEVEL,
-    REPLICATES,
-    errs_too_often,
-    interquartile_mean,
-    percentile_interval,
-    replicates,
-    score,
-)
+from .apart import apart
+from .scores import CUT, REPLICATES, interquartile_mean, percentile_interval, replicates, score
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,7 +39,16 @@ if TYPE_CHECKING:
 
 SEED = 0  # of the resamples
 INSIDE = "plays by code of its own in the simulation, where the truth is"
-ON_TASK = "the task"  # among what an agent is judged on with a delta; the others are the task's neighbours
+BEYOND = "is beyond a proven bound, as none is but by chance"
+NONE = np.zeros(0)
+
+
+class Stop(NamedTuple):
+    """Where an agent stops by its own rule, on a task with a delta."""
+
+    proof: str  # "certificate": that of the suite; "own"; "none"
+    pulls: float  # on average; a cut episode counts `CUT` times max_pulls
+    errors: int  # episodes with a wrong answer there
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,14 +58,16 @@ class Cell:
     agent: str  # its label
     task: BenchmarkTask
     value: float  # the mean score, or, with a delta, the mean number of pulls; NaN where it is not taken
-    score: float  # 0 is `uniform`, 1 the best that is known; NaN as `value`
-    samples: NDArray[np.float64]  # bootstrap samples of the score
-    note: str  # what to know of it, or why there is none
-    code: str  # what has decided, in words
+    score: float  # 0 is `uniform`, 1 the reference; NaN as `value`, and where the task is not scored
+    samples: NDArray[np.float64] = field(default_factory=NONE.copy)  # bootstrap samples of the score
+    note: str = ""  # what to know of it, or why there is none
     oracle: bool = False  # whether the agent could read the truth
-    invalid: bool = False  # whether it errs more often than delta, or has a delta of its own
-    errors: dict[str, int] = field(default_factory=dict)  # episodes that ended wrongly, on the task and its neighbours
+    errors: int | None = None  # episodes with a delta that ended wrongly, where the certificate had the last word
+    own: Stop | None = None  # where it stops by itself
+    pace: float = np.nan  # seconds a pull
+    trained_on: str = ""  # the call that has trained it
     seconds: float = 0.0  # that it took; 0 where it was played before
+    values: NDArray[np.float64] = field(default_factory=NONE.copy)  # of the episodes
 
     @property
     def kind(self) -> str:
@@ -73,9 +78,20 @@ class Cell:
     def row(self) -> dict[str, object]:
         """Of the table."""
         low, high = percentile_interval(self.samples) if len(self.samples) else (np.nan, np.nan)
-        head = {"task": self.task.name, "group": self.task.group, "agent": self.agent, "score": self.score}
-        more = {"episodes": self.task.episodes, "root": self.task.root, "note": self.note, "code": self.code}
-        return head | {"score_low": low, "score_high": high, "value": self.value} | more
+        n, own = self.task.episodes, self.own
+        row = {"task": self.task.name, "group": self.task.group, "agent": self.agent, "score": self.score}
+        row |= {"score_low": low, "score_high": high, "value": self.value, "episodes": n, "root": self.task.root}
+        row |= _rate("errors", self.errors, n)
+        row |= {"proof": own.proof if own else "", "own_pulls": own.pulls if own else np.nan}
+        row |= _rate("own_errors", own.errors if own else None, n)
+        last = {"real": self.task.real, "marks": self.task.marks, "trained_on": self.trained_on, "note": self.note}
+        return row | {"seconds_a_pull": self.pace} | last
+
+
+def _rate(name: str, errors: int | None, n: int) -> dict[str, float]:
+    """A rate of errors, and its exact interval; NaN where there is none."""
+    found = (np.nan,) * 3 if errors is None else (errors / n, *clopper_pearson(errors, n))
+    return dict(zip((name, f"{name}_low", f"{name}_high"), found, strict=True))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -105,15 +121,19 @@ class Benchmark:
 
     @property
     def columns(self) -> list[str]:
-        """The columns of scores in `summary`: all tasks, those of each setting, and the groups."""
-        return ["all", *self.settings, *dict.fromkeys(task.group for task in self.tasks)]
+        """The columns of scores in `summary`: "all", "budget", "delta", "real", "synthetic", "marks" and the groups."""
+        kinds = [name for name in ("real", "synthetic", "marks") if any(_in(task, name) for task in self.tasks)]
+        return ["all", *self.settings, *kinds, *dict.fromkeys(task.group for task in self.tasks)]
 
     @functools.cached_property
     def table(self) -> DataFrame:
         """One row for each task and agent.
 
-        The columns are task, group, agent, score, score_low, score_high (95 %), value, episodes, root, note and code.
-        Agents that do not take a task have NaN there, and the note says why.
+        The columns are task, group, agent; score, score_low, score_high (95 %); value, episodes, root; with a delta
+        errors of the certified answers, errors_low, errors_high (exact, 95 %); where the agent stops by itself proof
+        ("certificate", "own", "none"), own_pulls, own_errors, own_errors_low, own_errors_high, of its first answer;
+        real, marks, trained_on, note, seconds_a_pull. Agents that do not take a task have NaN there, and the note says
+        why.
         """
         frame: DataFrame = pandas().DataFrame([cell.row for own in self.cells.values() for cell in own])
         return frame
@@ -121,10 +141,12 @@ class Benchmark:
     def summary(self) -> DataFrame:
         """One row for each agent, the best first.
 
-        The columns are agent, all, all_low, all_high, over all tasks of the set, the same for budget and delta, over
-        those of each setting, and for each group, as threshold_budget. A score is the interquartile mean over tasks,
-        its interval (95 %) comes from a bootstrap of the episodes of each task (Agarwal et al. 2021). It is NaN where
-        the agent does not take all of the tasks, and -1 where it is invalid on one of them, which `invalid` names.
+        The columns are agent; all, all_low, all_high; the same of budget, delta, real, synthetic, of marks, the tasks
+        whose marks show an agent that has their tables which column an arm is, and which no other column counts, and of
+        each group, as threshold_budget; mean and worst, over the tasks of all; errors, errors_low, errors_high, of
+        certified answers over all episodes with a delta; seconds_a_pull, the median. A score is the interquartile mean
+        over tasks, its interval (95 %) comes from a bootstrap of the episodes of each task, those of `uniform` with
+        them (Agarwal et al. 2021). It is NaN where the agent does not take all of the tasks.
         """
         rows = []
         for agent, own in self.cells.items():
@@ -134,13 +156,31 @@ class Benchmark:
                 low, high = percentile_interval(samples)
                 low, high = min(low, mean), max(high, mean)  # resamples of a best score are below it: they are noisier
                 row |= {name: mean, f"{name}_low": low, f"{name}_high": high}
-            rows.append(row | {"invalid": ", ".join(cell.task.name for cell in own if cell.invalid)})
+            scores = np.array([cell.score for cell in self._cells(agent, "all")])
+            row |= {"mean": scores.mean(), "worst": scores.min()} if len(scores) else {"mean": np.nan, "worst": np.nan}
+            with_delta = [cell for cell in own if cell.errors is not None]
+            errors = sum(cell.errors or 0 for cell in with_delta) if with_delta else None
+            row |= _rate("errors", errors, sum(cell.task.episodes for cell in with_delta))
+            paces = [cell.pace for cell in own if cell.pace == cell.pace]
+            rows.append(row | {"seconds_a_pull": float(np.median(paces)) if paces else np.nan})
         frame: DataFrame = pandas().DataFrame(rows)
         return frame.sort_values([*self.columns], ascending=False, kind="stable", na_position="last", ignore_index=True)
 
+    def stops(self, proof: str) -> DataFrame:
+        """Where agents stop by a proof of their own ("own"), or by none ("none"): never ranked with the others.
+
+        One row for each task and agent: task, agent, pulls, errors, errors_low, errors_high (exact, 95 %).
+        """
+        choice("proof", proof, ("own", "none"))
+        some = [cell for own in self.cells.values() for cell in own if cell.own and cell.own.proof == proof]
+        names = {"task": "task", "agent": "agent", "own_pulls": "pulls"}
+        names |= {f"own_errors{end}": f"errors{end}" for end in ("", "_low", "_high")}
+        frame: DataFrame = pandas().DataFrame([cell.row for cell in some], columns=[*names]).rename(columns=names)
+        return frame
+
     def _cells(self, agent: str, column: str) -> list[Cell]:
-        """Those of the tasks of a column."""
-        return [x for x in self.cells[agent] if column in ("all", x.task.setting, x.task.group)]
+        """Those of the tasks of a column that are scored."""
+        return [x for x in self.cells[agent] if x.task.scored and _in(x.task, column)]
 
     def compare(self, a: str, b: str, column: str = "all") -> tuple[float, float, float]:
         """The score of agent `a` less that of `b` in a column of `summary`, and its interval (95 %).
@@ -185,14 +225,18 @@ class Benchmark:
         return write(self, folder)
 
 
+def _in(task: BenchmarkTask, column: str) -> bool:
+    """Whether a column counts a task."""
+    if column == "marks" or task.marks:
+        return column == "marks" and task.marks
+    return column in ("all", task.setting, task.group, "real" if task.real else "synthetic")
+
+
 def _mean(cells: Sequence[Cell]) -> tuple[float, NDArray[np.float64]]:
     """The interquartile mean over tasks, and bootstrap samples of it; NaN unless all are solved."""
     scores = np.array([cell.score for cell in cells])
-    if np.isnan(scores).any():
+    if not len(scores) or np.isnan(scores).any():
         return np.nan, np.full(REPLICATES, np.nan)
-    for cell in cells:
-        if cell.invalid:
-            return cell.score, cell.samples
     return float(interquartile_mean(scores)), interquartile_mean(np.array([cell.samples for cell in cells]).T)
 
 
@@ -210,11 +254,11 @@ def benchmark(
 ) -> Benchmark:
     """Play agents on the tasks of the benchmark, and score them.
 
-    An agent that does not stop by itself plays tasks with a delta under `stop="certificate"`; where it asks to stop
-    before, all arms are pulled in turn. An agent that refuses a task has no score there. An agent that errs more often
-    than delta on a task or one of its neighbours has the score -1 there and in all means that the task is in: on one of
-    them the exact one-sided binomial test rejects at the level .01 divided by the number of all tests. So has one with
-    a delta of its own: that of the task is what an agent gets. `public_seed` depends on the agent.
+    With a delta the suite's certificate has the last word. Where an agent wants to stop, and one without a rule to stop
+    at each look, its answer is judged; while none is certified at the task's delta, all arms are pulled in turn, and
+    these pulls count. Where an agent stops by its own rule is said apart, see `Benchmark.stops`. An agent that refuses a
+    task has no score there. Agents in Python that are not of this package play in a process of their own, which is
+    given observations alone. `public_seed` depends on the agent.
 
     Args:
         agents: as for `evaluate`: a name, "module:Class", the path of a model, an SB3 model, a class, a list or a dict
@@ -249,28 +293,41 @@ def benchmark(
         tasks, named = tuple(replace(task, root=root) for task in tasks), f"{named}, root {root}"
         out = None if out is None else out / f"root-{root}"
     trained = {name: flag(name, x) for name, x in (("ranked", ranked), ("stop", stop)) if x is not None}
-    play = functools.partial(_cell, tests=number_of_tests(tasks), jobs=jobs, trust=trust, trained=trained)
+    play = functools.partial(_cell, jobs=jobs, trust=trust, trained=trained)
     cells: dict[str, list[Cell]] = {label: [] for label in recipes}
     solved = {label: recipe.solves for label, recipe in recipes.items()}  # nothing: it does not say
     taken = [(task, label) for task in tasks for label in recipes if task.problem in (solved[label] or task.problem)]
-    clock, said = Clock(taken), dict[str, str]()
-    if root is not None:  # `uniform` has 0 under any root
-        [plain] = recipes_of("uniform").values()
-        tasks = tuple(replace(task, uniform=play(task, "uniform", plain, out).value) for task in tasks)
+    taken += [(task, "uniform") for task in tasks if "uniform" not in recipes]
+    clock, said, played = Clock(taken), dict[str, str](), []
+    [plain] = recipes_of("uniform").values()
+    recipes = {label: recipe if recipe == plain else apart(recipe) for label, recipe in recipes.items()}
     for task in tasks:
+        base = play(task, "uniform", plain, out)
+        task = task if base.value != base.value else replace(task, uniform=base.value)
+        played.append(task)
+        clock.done(task, "uniform", base.seconds)
         for label, recipe in recipes.items():
-            cells[label].append(cell := play(task, label, recipe, out))
+            found = base if recipe == plain else play(task, label, recipe, out)
+            cells[label].append(cell := _scored(replace(found, agent=label, task=task), base.values))
             clock.done(task, label, cell.seconds)
-            lacks = np.isnan(cell.score)
+            lacks = np.isnan(cell.value)
             text = f"{label}: {cell.note}" if lacks else f"{task.name}, {label}: {cell.score:.3f}"
             if show and not (lacks and said.setdefault(cell.kind, task.name) != task.name):
                 print(f"{text}; about {clock.left:.0f} s left", file=sys.stderr, flush=True)
-    return Benchmark(named, tasks, cells)
+    return Benchmark(named, tuple(played), cells)
 
 
-def number_of_tests(tasks: Sequence[BenchmarkTask]) -> int:
-    """How many tests of delta an agent meets in a set."""
-    return sum(1 + len(task.neighbours) for task in tasks if task.fixed_confidence)
+def _scored(cell: Cell, base: NDArray[np.float64]) -> Cell:
+    """A cell with its score, given what `uniform` has in each episode."""
+    task, note = cell.task, [cell.note] * bool(cell.note)
+    if np.isnan(cell.value):
+        return cell
+    if (cell.value < task.bound) if task.fixed_confidence else (cell.value > task.bound):
+        note.append(f"{cell.value:.5g} {BEYOND}, {task.bound:.5g}")
+    found = (np.nan, NONE)
+    if task.scored:
+        found = float(score(task, cell.value, task.uniform)), replicates(task, cell.values, base, SEED)
+    return replace(cell, score=found[0], samples=found[1], note="; ".join(note))
 
 
 def _lacking(tasks: Sequence[BenchmarkTask]) -> str:
@@ -320,8 +377,8 @@ def _expected(task: BenchmarkTask, label: str) -> tuple[float, float]:
     known = table.get(task.name, {})
     if any(label in others for others in table.values()):
         return known.get(label, 0.0), 0.0
-    most = int(task.kwargs.get("budget") or task.kwargs["max_pulls"])
-    steps = task.uniform + len(task.neighbours) * most if task.fixed_confidence else most
+    most = int(task.kwargs.get("max_pulls") or task.kwargs["budget"])
+    steps = task.uniform if task.fixed_confidence else most
     return float(np.median([*known.values()] or [1e-6 * task.episodes * most])), steps
 
 
@@ -341,85 +398,98 @@ def _cell(
     recipe: Recipe,
     out: Path | None,
     *,
-    tests: int,
     jobs: int,
     trust: bool,
     trained: dict[str, Any],
 ) -> Cell:
-    """One agent on one task."""
-    begun = time.monotonic()
+    """One agent on one task, without its score."""
+    begun, place = time.monotonic(), None if out is None else out / task.name / _slug(label)
     try:
-        agent, recipe = _made(task, recipe, trained)
+        agent, envs, forms = recipe.paired(
+            functools.partial(make_envs, task.env_id, 1, kwargs=task.kwargs), task.kwargs | trained
+        )
     except (ValueError, OSError) as error:
         if not isinstance(error.__cause__, (ValueError, OSError, type(None))):
             raise  # a class that is broken
         reason = "its data cannot be had" if isinstance(error, OSError) else "does not take it"
         if isinstance(error, OSError):
             warnings.warn(f"{task.name} is not played, as {reason}: {error}", stacklevel=2)
-        return Cell(label, task, np.nan, np.nan, np.zeros(0), f"{reason}: {error}", "")
-    code, oracle = described(agent), _is_inside(agent)
-    notes, errors, invalid = [INSIDE] * oracle, dict[str, int](), False
-    delta, own, samples = task.kwargs.get("delta"), getattr(agent, "delta", None), np.full(REPLICATES, INVALID)
-    if delta is not None and isinstance(own, (int, float)) and own != delta:
-        note = f"is refused: it has a delta of its own, {own:g}, in place of the task's, {delta:g}"
-        return Cell(label, task, np.nan, INVALID, samples, note, code, oracle, invalid=True)
-    known = out is not None and (out / task.name / _slug(label)).is_dir()
-    how = {"jobs": jobs, "trust": trust, "env_kwargs": trained | {"salt": digest(agent)}}
-    results = _played(task, label, recipe, out, how)
-    own_task, metric = results[ON_TASK], "total_pulls" if task.fixed_confidence else "score"
-    values, cut = own_task.column(label, metric).astype(np.float64), own_task.column(label, "truncated")
-    if delta is not None:
-        values[cut] = CUT * task.kwargs["max_pulls"]
-        n, level = task.episodes, LEVEL / tests
-        for name, found in results.items():
-            errors[name] = int((~found.column(label, "truncated") & ~found.column(label, "correct")).sum())
-            if errs_too_often(errors[name], n, delta, level):
-                invalid = True
-                notes.append(f"errs in {errors[name] / n:.0%} of {n} episodes of {name}, delta is {delta:g}")
+        return Cell(label, task, np.nan, np.nan, note=f"{reason}: {error}")
+    envs.close()
+    recipe = replace(recipe, made=None)  # public seeds depend on the agent: it is made for them again
+    known, inside = place is not None and place.is_dir(), _is_inside(agent)
+    how = {"jobs": jobs, "trust": trust, "env_kwargs": task.kwargs | trained | {"salt": digest(agent)}}
+    whole = {"trained_on": trained_on(agent, envs.task), "oracle": inside}
+    notes, own, errors = [INSIDE] * inside, None, None
+    if not task.fixed_confidence:
+        found = _played(task, label, recipe, place, how)
+        values = found.column(label, "score").astype(np.float64)
+    else:
+        stops = forms.stop and bool(getattr(agent, "stops", True))
+        found = _played(task, label, _gated(recipe, early=not stops), place, how)
+        values, cut = _pulls(found, label, task)
+        errors = _errors(found, label)
         if cut.any():
             notes.append(f"{cut.mean():.0%} of the episodes are cut and count {CUT:g} max_pulls")
-    mean, scored = float(values.mean()), INVALID
-    if not invalid:
-        scored, samples = float(score(task, mean)), replicates(task, values, SEED)
+        if stops:
+            proof = _proof(agent, recipe, task)
+            aside = None if out is None else out / f"{task.name}-own" / _slug(label)
+            alone = found if proof == CERTIFICATE else _played(task, label, recipe, aside, how)
+            own = Stop(proof, float(_pulls(alone, label, task)[0].mean()), _errors(alone, label))
+    pace = 1.0 / float(found.summary()["pulls_per_second"].iloc[0])
     seconds = 0.0 if known else time.monotonic() - begun
-    return Cell(label, task, mean, scored, samples, "; ".join(notes), code, oracle, invalid, errors, seconds)
+    played = {"errors": errors, "own": own, "pace": pace, "seconds": seconds, "values": values}
+    return Cell(label, task, float(values.mean()), np.nan, note="; ".join(notes), **whole, **played)
 
 
-def _played(
-    task: BenchmarkTask, label: str, recipe: Recipe, out: Path | None, how: dict[str, Any]
-) -> dict[str, Evaluation]:
-    """An agent on a task and on its neighbours, by name, in an order from which it cannot know which is the task."""
-    judged = {ON_TASK: task.kwargs, **task.neighbours}
-    order = sorted(judged, key=lambda name: hashed(f"{task.root} {how['env_kwargs']} {name}".encode()))
-    results = {}
-    for name in order:
-        folder = task.name if name == ON_TASK else f"{task.name}-{_slug(name)}"
-        own = how | {"env_kwargs": judged[name] | how["env_kwargs"]}
-        place = None if out is None else out / folder / _slug(label)
-        try:
-            results[name] = evaluate(
-                {label: recipe}, task.env_id, episodes=task.episodes, seed=task.root, out=place, progress=False, **own
-            )
-        except ValueError as error:
-            changed = "; the agent has changed since: name another folder" if "salt is" in str(error) else ""
-            raise ValueError(f"on the task {task.name}: {error}{changed}") from error
-        except Exception as error:
-            error.add_note(f"raised by the agent {label!r} on the task {task.name}")
-            raise
-    return results
+def _proof(agent: Any, recipe: Recipe, task: BenchmarkTask) -> str:
+    """By what an agent stops: "certificate", that of the suite at the task's delta; a proof of its "own"; or "none"."""
+    by_one = own_certifier(agent) is not None and getattr(agent, "delta", None) == task.kwargs["delta"]
+    if getattr(agent, "proven", False) or by_one and {*OPTIONS} & {*recipe.parameters}:
+        return "own"
+    return CERTIFICATE if by_one else "none"
 
 
-def _made(task: BenchmarkTask, recipe: Recipe, trained: dict[str, Any]) -> tuple[Any, Recipe]:
-    """The agent that a recipe makes for a task, and its recipe: with a certificate where it has no rule to stop."""
-    asked = functools.partial(make_envs, task.env_id, 1, kwargs=task.kwargs), task.kwargs | trained
-    agent, envs, _ = recipe.paired(*asked)
-    envs.close()
-    completes = isinstance(agent, Certified) and agent.completes
-    if task.fixed_confidence and (completes or not getattr(agent, "stops", False)):
-        recipe = replace(recipe, parameters={**recipe.parameters, "stop": "certificate", "completes": False})
-        agent, envs, _ = recipe.paired(*asked)
-        envs.close()
-    return agent, replace(recipe, made=None)  # public seeds depend on the agent: it is made for them again
+def _pulls(found: Evaluation, label: str, task: BenchmarkTask) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """The pulls of each episode, where a cut one counts `CUT` times `max_pulls`, and which are cut."""
+    cut = found.column(label, "truncated").astype(np.bool_)
+    return np.where(cut, CUT * task.kwargs["max_pulls"], found.column(label, "total_pulls")), cut
+
+
+def _errors(found: Evaluation, label: str) -> int:
+    """The episodes that have ended with a wrong answer."""
+    return int((~found.column(label, "truncated") & ~found.column(label, "correct")).sum())
+
+
+def _gated(recipe: Recipe, early: bool) -> Recipe:
+    """The agent with the suite's certificate: at each look, or where it wants to stop; until then arms in turn."""
+    own, last = dict(recipe.parameters), {"completes": False}
+    if own.get("stop") is None and not early:
+        own.pop("stop", None)
+        last["early"], own = False, {}
+        recipe = replace(recipe, target=_within(recipe))
+    return replace(recipe, parameters={**own, "stop": CERTIFICATE, **last})
+
+
+def _within(recipe: Recipe) -> Any:
+    """What makes the agent within a certificate, whose options have the names of some of its parameters."""
+    given = {name: value for name, value in recipe.parameters.items() if name != "stop"}
+    maker = recipe.target.for_task if isinstance(recipe.target, Agent) else recipe.target
+    return functools.partial(maker, **given) if given else recipe.target
+
+
+def _played(task: BenchmarkTask, label: str, recipe: Recipe, place: Path | None, how: dict[str, Any]) -> Evaluation:
+    """An agent on a task."""
+    try:
+        return evaluate(
+            {label: recipe}, task.env_id, episodes=task.episodes, seed=task.root, out=place, progress=False, **how
+        )
+    except ValueError as error:
+        changed = "; the agent has changed since: name another folder" if "salt is" in str(error) else ""
+        raise ValueError(f"on the task {task.name}: {error}{changed}") from error
+    except Exception as error:
+        error.add_note(f"raised by the agent {label!r} on the task {task.name}")
+        raise
 
 
 def _is_inside(agent: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Scores of the benchmark: uniform sampling has 0, the best agent that is known has 1, or the exact optimum."""
+"""Scores of the benchmark: uniform sampling has 0; 1 is the best that is known, or a bound that is proven."""
 
 from __future__ import annotations
 
@@ -12,43 +12,21 @@ from bandit_envs import BenchmarkTask
 
 from ..evaluation.statistics import bootstrap_means
 
-LOWEST, HIGHEST = -0.9, 1.2  # scores of valid agents: below 0 they are folded, as slow agents have no end
-INVALID = -1.0  # the score of a task on which an agent errs more often than delta
-LEVEL = 0.01  # of all tests of this together, one-sided
 CUT = 2.0  # what an episode that is cut at max_pulls counts, in max_pulls
 REPLICATES = 2000  # of the bootstrap, which resamples the episodes of each task separately
 Floats = NDArray[np.float64]
 
 
-def score(task: BenchmarkTask, value: Floats | float) -> Floats:
-    """The score of mean values on a task, elementwise: 0 at `task.uniform`, 1 at `task.best`.
+def score(task: BenchmarkTask, value: Floats | float, uniform: Floats | float) -> Floats:
+    """The score of mean values on a task where `uniform` has these, elementwise: 0 there, 1 at `task.best`.
 
     With a budget a value is a mean score: (value - uniform) / (best - uniform). With a delta it is a mean number of
-    pulls: log(uniform / value) / log(uniform / best). To halve the pulls then adds the same score at any level. This is
-    `folded`.
+    pulls: log(uniform / value) / log(uniform / best). To halve the pulls then adds the same score at any level.
     """
-    return folded(unfolded(task, value))
-
-
-def unfolded(task: BenchmarkTask, value: Floats | float) -> Floats:
-    """The same without ends."""
-    x = np.asarray(value, np.float64)
+    x, base = np.maximum(np.asarray(value, np.float64), 1e-9), np.asarray(uniform, np.float64)
     if task.fixed_confidence:
-        return np.asarray(np.log(task.uniform / np.maximum(x, 1e-9)) / math.log(task.uniform / task.best))
-    return np.asarray((x - task.uniform) / (task.best - task.uniform))
-
-
-def folded(scores: Floats) -> Floats:
-    """Scores x in (LOWEST, HIGHEST], by an increasing function: x from 0 on, L x / (L + x) with L = LOWEST below 0."""
-    below = np.minimum(scores, 0.0)
-    return np.asarray(np.where(scores < 0, LOWEST * below / (LOWEST + below), np.minimum(scores, HIGHEST)))
-
-
-def errs_too_often(errors: int, episodes: int, delta: float, level: float) -> bool:
-    """Whether so many errors are too many for an agent that errs with probability delta: P(X >= errors) < level."""
-    from scipy.special import bdtrc
-
-    return errors > delta * episodes and float(bdtrc(errors - 1, episodes, delta)) < level
+        return np.asarray(np.log(base / x) / np.log(base / task.best))
+    return np.asarray((value - base) / (task.best - base))
 
 
 def interquartile_mean(scores: Floats) -> Floats:
@@ -61,9 +39,9 @@ def interquartile_mean(scores: Floats) -> Floats:
     return np.asarray(ordered[..., n // 4 : n - n // 4].mean(axis=-1))
 
 
-def replicates(task: BenchmarkTask, episodes: Floats, seed: int) -> Floats:
-    """Scores of a task, (REPLICATES,), one for each resample of its episodes: their scores or pulls, (n,)."""
-    return score(task, bootstrap_means(episodes, REPLICATES, seed))
+def replicates(task: BenchmarkTask, episodes: Floats, base: Floats, seed: int) -> Floats:
+    """Scores of a task, (REPLICATES,), one for each resample of its episodes: scores or pulls, and those of uniform."""
+    return score(task, *bootstrap_means(np.stack([episodes, base], axis=1), REPLICATES, seed).T)
 
 
 def percentile_interval(samples: Floats, level: float = 0.95) -> tuple[float, float]:

@@ -10,6 +10,7 @@ stopping   An agent that stops by its own rule is heard as long as it pulls. Whe
            decides, at the whole of delta; is the answer not certified yet, the arms are pulled that a certificate
            lacks, up to the next look: of the alternative that the last look has not excluded, the arm with fewer
            pulls; an arm with none, or with fewer than sqrt(t) - K/2, first. With completes=False: the arms in turn.
+           With early=False there is no look before the agent within has stopped.
 tables     Of the columns of a table, a certificate is of an answer of its own, by the rows in which all arms that still
            count have been seen: that is the answer then.
 bulk       A bulk pull of the agent is made as a whole: the next look is after it. With actions="arm", where it becomes
@@ -53,7 +54,7 @@ from .stopping import (
 
 CERTIFICATE = "certificate"
 OF_CERTIFIER = ("boundary", "rho", "distribution", "centre")
-OPTIONS = (*OF_CERTIFIER, "delta", "completes")  # of `Certified`, beside the agent within
+OPTIONS = (*OF_CERTIFIER, "delta", "completes", "early")  # of `Certified`, beside the agent within
 # Where an episode stands. `due`: pulls at its next look. `held`: pulls at which its answer was certified, -1: never.
 # `over`: whether the agent within has stopped. `looked`: pulls at the last look. `arm`: what a certificate lacks.
 # `first`, `second`: the alternative to look at first. `fewest`: of an arm, when this was looked up last.
@@ -61,6 +62,7 @@ COUNTS, REALS = ("due", "held", "over", "looked", "arm"), ("first", "second", "f
 BOOK = np.dtype([*((name, np.int64) for name in COUNTS), *((name, "f8") for name in REALS)], align=True)
 INHERITED = ("source", "solves", "anytime", "resumes", "oracles", "by_place", "own_bounds", "prices")
 ASK = -1  # in place of an arm: the agent within is to choose
+NEVER = 2**62  # pulls that no episode has
 
 
 @fleeting
@@ -70,6 +72,7 @@ class StoppingRule(NamedTuple):
     shown: Certifiable
     certificate: Certificate
     most: int  # pulls at once, where the agent within has stopped; 1: of the arms in turn
+    early: bool  # whether there are looks before that
 
 
 @fleeting
@@ -103,7 +106,7 @@ def _begin(books, spent, rule: StoppingRule, out: Chosen):
         if out.arms[e] == ASK:
             t, book = spent[e], books[e]
             if t == 0:
-                book.due, book.held, book.over, book.looked = K, -1, 0, -1
+                book.due, book.held, book.over, book.looked = K if rule.early else NEVER, -1, 0, -1
                 forget(rule.certificate, e)
                 book.first = book.second = book.fewest = 0.0
             if stops(book, e, t, rule):
@@ -129,7 +132,7 @@ def _resolve(books, spent, rule: StoppingRule, chosen: Chosen, out: Chosen):
                 out.arms[e], out.times[e] = arm, chosen.times[e]
                 continue
             book.over = 1
-            book.due = book.due if book.looked == t or rule.most == 1 else t
+            book.due = book.due if book.looked == t or rule.early and rule.most == 1 else t
             if not stops(book, e, t, rule):  # what a certificate lacks, or the arm in turn
                 out.arms[e], out.times[e] = book.arm, min(book.due - t, rule.most)
 
@@ -165,6 +168,7 @@ class Certified(Agent):
         agent: the agent within: an `Agent` of the same task, or of the same with another delta; it chooses the pulls.
         boundary: "mixture" or "kaufmann-koolen". rho, distribution, centre: see `CertifiedAlgorithm`.
         completes: False: once the agent within has stopped, the arms are pulled in turn, with the looks of `uniform`.
+        early: False: it stops no sooner than the agent within.
 
     Raises:
         ValueError: for a task without a delta, a problem that tells no evidence, an agent that is certified already,
@@ -189,6 +193,7 @@ class Certified(Agent):
         delta: float | None = None,
         centre: float | None = None,
         completes: bool = True,
+        early: bool = True,
     ) -> None:
         if not isinstance(agent, Agent):
             raise TypeError(f"Certified needs an Agent that chooses the pulls, got {agent!r:.200}")
@@ -200,7 +205,7 @@ class Certified(Agent):
         self._inherit(agent)
         self.agent = agent
         super().__init__(task)
-        self.completes = flag("completes", completes)
+        self.completes, self.early = flag("completes", completes), flag("early", early)
         self.delta = delta_of(self.name, self.task, delta)
         self.distribution = self.task.certified_distribution(distribution)
         _ = self.certifier  # by boundary, rho and centre: it refuses values that are not allowed
@@ -245,7 +250,7 @@ class Certified(Agent):
     def initial_state(self, observation: Observation) -> CertifiedState:
         books = np.zeros(len(observation["pulls"]), BOOK)
         spent = np.asarray(observation["pulls"]).sum(axis=1)
-        books["due"], books["held"], books["looked"] = np.maximum(spent, self.task.K), -1, -1
+        books["due"], books["held"], books["looked"] = np.maximum(spent, self.task.K if self.early else NEVER), -1, -1
         return CertifiedState(books, self.agent._made(observation), scratch_for(self._decider, len(books)))
 
     def plan_over(self, state: CertifiedState, pulls: Ints) -> Bools:
@@ -263,7 +268,7 @@ class Certified(Agent):
         seen = (pulls.reshape(E, -1), mean.reshape(E, -1), variance.reshape(E, -1), moments_of(observation))
         _, scratch = state.kept or state.parts
         certificate = certificate_of(decider, scratch, self.task.K, need, quick)
-        return StoppingRule(Certifiable(*seen), certificate, MOST_TIMES if self.completes else 1)
+        return StoppingRule(Certifiable(*seen), certificate, MOST_TIMES if self.completes else 1, self.early)
 
     def _asked(self, chosen: Any, E: int) -> Chosen:
         """What the agent within has chosen: arms (E,) and how often to pull each (E,)."""
