@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +34,7 @@ class BenchmarkTask:
         uniform: the value of the agent `uniform` on these episodes: the mean score with a budget, the mean number of
             pulls with a delta, in which an episode that is cut counts twice. best: the best value that is
             known. best_agent: whose value it is; "exact": the best policy's, by dynamic programming.
-        neighbours: by name, keywords of harder instances, of which an agent knows the same: with a delta, it is judged
-            on these too. version: "v2".
+        marks: its marks show an agent that has a copy of the table which column an arm is. version: "v2".
         bound: a value that none exceeds: 1 with a budget, a lower bound of the pulls with a delta; NaN: none is known.
     """
 
@@ -49,7 +48,7 @@ class BenchmarkTask:
     uniform: float
     best: float
     best_agent: str
-    neighbours: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    marks: bool = False
     version: str = VERSION
     bound: float = math.nan
 
@@ -67,6 +66,11 @@ class BenchmarkTask:
     def ships(self) -> bool:
         """Whether this package has all data that the task needs."""
         return ships(self.kwargs.get("instance"))
+
+    @property
+    def real(self) -> bool:
+        """Whether the arms are real data, which `source` says."""
+        return "(real data)" in self.source
 
     @property
     def setting(self) -> str:
@@ -116,8 +120,7 @@ def _tasks() -> list[tuple[BenchmarkTask, bool]]:
     found = []
     for problem, name, row in ((problem, *pair) for problem, rows in table.items() for pair in rows.items()):
         quick, known = row.pop("quick", False), references[name]
-        by, harder = known.pop("best_agent"), row.pop("neighbours", {}).items()
+        by = known.pop("best_agent")
         row = of_all | row | {column: float(text or "nan") for column, text in known.items()}
-        neighbours = {one: row["kwargs"] | own for one, own in harder}
-        found.append((BenchmarkTask(name, problem, best_agent=by, neighbours=neighbours, **row), quick))
+        found.append((BenchmarkTask(name, problem, best_agent=by, **row), quick))
     return found

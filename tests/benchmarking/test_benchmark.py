@@ -147,13 +147,12 @@ class Raising(Own):
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> tuple[BenchmarkTask, ...]:
-    """The quick set with 30 episodes each, of 1000 pulls at most where there is no budget, and without neighbours."""
+    """The quick set with 30 episodes each, of 1000 pulls at most where there is no budget."""
     tasks = tuple(
         dataclasses.replace(
             task,
             episodes=30,
             kwargs=task.kwargs | ({"max_pulls": 1000} if task.fixed_confidence else {}),
-            neighbours={},
         )
         for task in benchmark_tasks("quick-v2")
     )
