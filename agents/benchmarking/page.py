@@ -29,7 +29,7 @@ def draw(result: Any, path: str | Path | None = None) -> Figure:
     require("matplotlib", "a figure")
     from matplotlib.figure import Figure
 
-    settings, levels = result.settings, np.arange(-90, 121) / 100
+    settings, levels = result.settings, np.arange(-100, 151) / 100
     figure = Figure(figsize=(5.5 * len(settings), 4), layout="constrained")
     summary = result.summary()
     colours = {agent: i for i, agent in enumerate(summary["agent"])}
@@ -41,7 +41,7 @@ def draw(result: Any, path: str | Path | None = None) -> Figure:
             style: Any = {"color": f"C{i % 10}", "linestyle": ("solid", "dashed", "dotted")[i % 3]}
             style = style if name else {"color": "#C0C0C0", "zorder": 1}
             axes.step(levels, shares[agent], label=name, where="post", **style)
-        axes.set(xlabel="score s (0: uniform, 1: best known)", ylabel="share of tasks with a score above s")
+        axes.set(xlabel="score s (0: uniform, 1: the reference)", ylabel="share of tasks with a score above s")
         axes.set(title=setting, ylim=(0, 1.02), xlim=(levels[0], levels[-1]))
         if order:
             axes.legend(fontsize=8)
@@ -60,19 +60,21 @@ def write(result: Any, folder: str | Path) -> Path:
     figure.savefig(buffer, format="png", dpi=110)
     picture = base64.b64encode(buffer.getvalue()).decode()
     sections = {
-        "All problems": _summary(result, ["all", *result.settings]),
+        "All problems": _summary(result, [x for x in result.columns if "_" not in x]),
         **{
             f"By problem: {name}": _summary(result, [x for x in result.columns if x.endswith(f"_{name}")])
             for name in result.settings
         },
         "Profiles": f'<figure><img alt="Profiles" style="width: 100%" src="data:image/png;base64,{picture}"></figure>',
         "Where each agent wins and loses": _extremes(result),
+        "Stops by a proof of one's own": _stops(result, "own"),
+        "Stops by none": _stops(result, "none"),
         "Tasks": _cells(result),
     }
     parts = {
         "TITLE": f"Benchmark {result.set}",
-        "FACTS": f"{len(result.tasks)} tasks. 0 is uniform sampling, 1 the best that is known.",
-        "PARTS": "".join(f"<section><h2>{head}</h2>{body}</section>" for head, body in sections.items()),
+        "FACTS": f"{len(result.tasks)} tasks. 0 is uniform sampling, 1 the reference; deltas are certified.",
+        "PARTS": "".join(f"<section><h2>{head}</h2>{body}</section>" for head, body in sections.items() if body),
     }
     filled("report.html", parts, place / "benchmark.html")
     return place
@@ -87,8 +89,27 @@ def _score(row: Any, name: str = "score") -> tuple[str, object]:
 def _summary(result: Any, columns: list[str]) -> str:
     """Scores of the agents that have one of these, the best first."""
     summary = result.summary().sort_values(columns, ascending=False, kind="stable").dropna(subset=columns, how="all")
-    rows = [[row["agent"], *(_score(row, name) for name in columns), row["invalid"]] for _, row in summary.iterrows()]
-    return table(["agent", *(name.replace("_", ", ") for name in columns), "invalid on"], rows)
+    more = {"mean": "{:.2f}", "worst": "{:.2f}", "errors": "{:.3%}", "seconds_a_pull": "{:.1e}"}
+    more = more if "all" in columns else {}
+    rows = []
+    for _, row in summary.iterrows():
+        others = [how.format(row[name]) if row[name] == row[name] else "" for name, how in more.items()]
+        rows.append([row["agent"], *(_score(row, name) for name in columns), *others])
+    return table(["agent", *(name.replace("_", ", ") for name in (*columns, *more))], rows)
+
+
+def _stops(result: Any, proof: str) -> str:
+    """Pulls and errors of agents that stop by themselves."""
+    rows = [
+        [
+            row["task"],
+            row["agent"],
+            (f"{row['pulls']:.5g}", row["pulls"]),
+            (with_interval(row, "errors", "{:.1%}"), row["errors"]),
+        ]
+        for _, row in result.stops(proof).iterrows()
+    ]
+    return table(["task", "agent", "pulls", "errors"], rows) if rows else ""
 
 
 def _extremes(result: Any) -> str:
@@ -112,5 +133,5 @@ def _cells(result: Any) -> str:
         rows.append([task.name, task.source, (f"{task.uniform:.4g}", task.uniform), best, bound, *scores])
     cells = [cell for own in result.cells.values() for cell in own if cell.note]
     notes = [[cell.task.name, cell.agent, cell.note] for cell in cells]
-    head = ["task", "source", "uniform", "best known", "bound", *result.agents]
+    head = ["task", "source", "uniform", "reference", "bound", *result.agents]
     return table(head, rows) + (table(["task", "agent", "note"], notes) if notes else "")

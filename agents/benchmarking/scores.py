@@ -50,7 +50,7 @@ def percentile_interval(samples: Floats, level: float = 0.95) -> tuple[float, fl
     return float(low), float(high)
 
 
-def with_interval(row: Any, name: str) -> str:
-    """A score of a row of `Benchmark.summary` with its interval, as text; "" where the row has no score."""
-    score, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
-    return "" if math.isnan(score) else f"{score:.2f} [{low:.2f}, {high:.2f}]"
+def with_interval(row: Any, name: str, how: str = "{:.2f}") -> str:
+    """A number of a row of a table with its interval, as text; "" where there is none."""
+    score, low, high = (how.format(row[one]) for one in (name, f"{name}_low", f"{name}_high"))
+    return "" if math.isnan(row[name]) else f"{score} [{low}, {high}]"

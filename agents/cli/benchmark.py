@@ -19,7 +19,7 @@ from .options import Command
 
 
 class Benchmark(Command, of="benchmark"):
-    """Play agents on the tasks of the benchmark, and score them: 0 is uniform sampling, 1 the best that is known.
+    """Play agents on the tasks of the benchmark, and score them: 0 is uniform sampling, 1 the best, or a proven bound.
 
     Examples:
       bandit-envs benchmark lsa top-two --set quick-v2
@@ -41,7 +41,16 @@ class Benchmark(Command, of="benchmark"):
         place = None if self.out is None else result.save(self.out)
         summary = result.summary()
         rows = [[name, *(with_interval(row, name) for _, row in summary.iterrows())] for name in result.columns]
+        rows.append(["errors", *(with_interval(row, "errors", "{:.1%}") for _, row in summary.iterrows())])
         print(table([result.set, *summary["agent"]], [row for row in rows if any(row[1:])]))
+        for proof, title in (("own", "stops by a proof of its own"), ("none", "stops without a proof")):
+            stops = [row for _, row in result.stops(proof).iterrows()]
+            rows = [
+                [row["task"], row["agent"], f"{row['pulls']:.5g}", with_interval(row, "errors", "{:.1%}")]
+                for row in stops
+            ]
+            if rows:
+                print("\n" + table([title, "agent", "pulls", "errors"], rows))
         noted: dict[str, list[Cell]] = {}
         for cell in (cell for own in result.cells.values() for cell in own if cell.note):
             noted.setdefault(cell.kind if math.isnan(cell.score) else f"{cell.agent} {cell.note}", []).append(cell)

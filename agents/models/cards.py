@@ -92,6 +92,14 @@ def check_format(file: object, found: object, card: Mapping[str, object]) -> Non
         raise ValueError(f"{file} has format {found!s:.80}; this version reads format {FORMAT}: {train_again(card)}")
 
 
+def trained_on(agent: Any, task: Task) -> str:
+    """What a learned agent was trained on: the call on its card; "" where there is none."""
+    card = getattr(agent, "card", None) or {}
+    if getattr(agent, "name", "") == "evolved" and (path := card_path("evolved", task)).is_file():
+        card = read_card(path)
+    return str(card.get("call", ""))
+
+
 def parameters_on(card: Mapping[str, Any]) -> dict[str, float]:
     """The parameters of `evolved` on a card, by name; a ValueError or KeyError if they are not there, or no numbers."""
     key = "parameters" if "parameters" in card else "genes"  # that of earlier versions

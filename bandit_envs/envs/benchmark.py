@@ -20,6 +20,7 @@ from ..kernels.checks import choice
 
 VERSION = "v2"
 SETS = ("v2", "quick-v2", "v2-offline")
+APART = 2.0  # so many times the pulls of the reference `uniform` takes on a task that is scored
 GONE = {"v1": "v2", "quick": "quick-v2"}  # the sets of version 1, and those in their place
 
 
@@ -32,9 +33,11 @@ class BenchmarkTask:
             number, from episode 0 of `root` on. root: the root seed of the episodes, which no stored model has seen.
         train_root: a root seed for training. source: the paper, or where the arms come from.
         uniform: the value of the agent `uniform` on these episodes: the mean score with a budget, the mean number of
-            pulls with a delta, in which an episode that is cut counts twice. best: the best value that is
-            known. best_agent: whose value it is; "exact": the best policy's, by dynamic programming.
+            pulls with a delta, in which an episode that is cut counts twice. best: the reference, whose score is
+            1: the best value that is known, with a delta that of a certified agent, or the bound. best_agent: whose
+            value it is; "exact": the best policy's, by dynamic programming; "bound".
         marks: its marks show an agent that has a copy of the table which column an arm is. version: "v2".
+        scored: False: with a delta, `uniform` takes less than twice the pulls of the reference, and there is no score.
         bound: a value that none exceeds: 1 with a budget, a lower bound of the pulls with a delta; NaN: none is known.
     """
 
@@ -51,6 +54,7 @@ class BenchmarkTask:
     marks: bool = False
     version: str = VERSION
     bound: float = math.nan
+    scored: bool = True
 
     @property
     def env_id(self) -> str:
@@ -120,7 +124,8 @@ def _tasks() -> list[tuple[BenchmarkTask, bool]]:
     found = []
     for problem, name, row in ((problem, *pair) for problem, rows in table.items() for pair in rows.items()):
         quick, known = row.pop("quick", False), references[name]
-        by = known.pop("best_agent")
+        by, _ = known.pop("best_agent"), known.pop("digest", "")
         row = of_all | row | {column: float(text or "nan") for column, text in known.items()}
+        row["scored"] = "delta" not in row["kwargs"] or row["uniform"] >= APART * row["best"]
         found.append((BenchmarkTask(name, problem, best_agent=by, **row), quick))
     return found
