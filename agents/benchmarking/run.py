@@ -311,7 +311,8 @@ def benchmark(
             cells[label].append(cell := _scored(replace(found, agent=label, task=task), base.values))
             clock.done(task, label, cell.seconds)
             lacks = np.isnan(cell.value)
-            text = f"{label}: {cell.note}" if lacks else f"{task.name}, {label}: {cell.score:.3f}"
+            text = f"{cell.score:.3f}" if task.scored else f"{cell.value:.5g} pulls, not scored"
+            text = f"{label}: {cell.note}" if lacks else f"{task.name}, {label}: {text}"
             if show and not (lacks and said.setdefault(cell.kind, task.name) != task.name):
                 print(f"{text}; about {clock.left:.0f} s left", file=sys.stderr, flush=True)
     return Benchmark(named, tuple(played), cells)

@@ -1,9 +1,11 @@
-"""Version 2 of the benchmark: what no agent can gain by, scores, tests of delta, fresh roots, what its tasks are."""
+"""Version 2 of the benchmark: what no agent can gain by, certified deltas, fresh roots, what its tasks are."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
+import os
+import pickle
 import re
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,7 @@ import pytest
 
 import agents
 from agents.benchmarking import run
-from agents.benchmarking.run import Clock, number_of_tests
-from agents.benchmarking.scores import errs_too_often, folded, score
+from agents.benchmarking.run import Clock
 from agents.cli import main
 from agents.evaluation.identity import digest
 from bandit_envs import BenchmarkTask, benchmark_tasks
@@ -25,36 +26,6 @@ pytest.importorskip("pandas")
 
 BUDGETS = tuple(task.name for task in benchmark_tasks("quick-v2") if not task.fixed_confidence)
 DELTAS = tuple(task.name for task in benchmark_tasks("quick-v2") if task.fixed_confidence)
-
-
-# --- scores -----------------------------------------------------------------------------------------------------------
-
-
-def test_folded_scores_by_hand() -> None:
-    assert folded(np.array([0.0, 0.5, 1.2, 7.0, -0.9])) == pytest.approx([0.0, 0.5, 1.2, 1.2, -0.45])
-    x = np.linspace(-1e6, 3, 100_001)
-    assert (np.diff(folded(x)) >= 0).all()
-    assert folded(x).min() > -0.9
-    task = BenchmarkTask("b", "Threshold", {"delta": 0.1}, 9, 3, 4, "", 800.0, 200.0, "evidence")
-    assert score(task, np.array([800.0, 400.0, 100.0, 1600.0])) == pytest.approx([0.0, 0.5, 1.2, -0.45 / 1.4])
-
-
-def test_errors_are_judged_by_exact_tests() -> None:
-    """By hand: P(X >= 3) of 3 at rate .1 is .001, P(X >= 2) is .028; at its delta an agent is marked in 1 of 100."""
-    assert errs_too_often(3, 3, 0.1, 0.0011)
-    assert not errs_too_often(3, 3, 0.1, 0.0009)
-    assert errs_too_often(2, 3, 0.1, 0.029)
-    assert not errs_too_often(2, 3, 0.1, 0.027)
-    assert not errs_too_often(0, 300, 0.1, 1.0)
-    level, runs = 0.01 / 42, np.random.default_rng(0).binomial(300, 0.1, (4000, 42))
-    wrong = np.array([[errs_too_often(k, 300, 0.1, level) for k in own] for own in runs[:400]]).any(axis=1)
-    assert wrong.sum() <= 14  # P(more | .01 each) < 1e-4
-
-
-def test_all_number_of_tests_an_agent_share_the_level() -> None:
-    tasks = benchmark_tasks("v2")
-    assert number_of_tests(tasks) == sum(task.fixed_confidence for task in tasks) >= 15
-    assert all(task.episodes >= 300 for task in tasks if task.fixed_confidence)
 
 
 # --- tasks ------------------------------------------------------------------------------------------------------------
@@ -123,7 +94,9 @@ def facts(task: Any) -> str:
     return f"{task.problem} {task.K} {task.budget} {task.delta}"
 
 
-ANSWERS: dict[str, Any] = {}
+def known(facts: str) -> Any:
+    """What a cheat has stored of a task: in a file, as it plays in a process of its own."""
+    return pickle.loads(Path(os.environ["KNOWN"]).read_bytes())[facts]
 
 
 class Memory(Own):
@@ -131,10 +104,7 @@ class Memory(Own):
 
     def recommend(self, observation: Any, state: Any = None, slots: Any = None) -> Any:
         n = len(observation["pulls"] if slots is None else slots)
-        return np.tile(ANSWERS[facts(self.task)], (n, 1))
-
-
-TRUTHS: dict[tuple[str, int], Any] = {}
+        return np.tile(known(facts(self.task)), (n, 1))
 
 
 class Replay(Own):
@@ -145,7 +115,8 @@ class Replay(Own):
         none = np.zeros(self.task.K, bool)
         if self.problem.answer_size:
             none[: self.problem.answer_size] = True
-        return np.array([TRUTHS.get((facts(self.task), int(seed)), none) for seed in seeds])
+        truths = known(facts(self.task))
+        return np.array([truths.get(int(seed), none) for seed in seeds])
 
 
 class FortyRounds(Own):
@@ -198,29 +169,37 @@ def small(monkeypatch: pytest.MonkeyPatch) -> tuple[BenchmarkTask, ...]:
     return of_size(monkeypatch, 100, 600)
 
 
-def test_a_memory_of_answers_gains_nothing(small: tuple[BenchmarkTask, ...]) -> None:
+@pytest.fixture
+def keep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Stores what a cheat knows, by the facts of tasks."""
+    monkeypatch.setenv("KNOWN", str(tmp_path / "known"))
+    return lambda known: (tmp_path / "known").write_bytes(pickle.dumps(known))
+
+
+def test_a_memory_of_answers_gains_nothing(small: tuple[BenchmarkTask, ...], keep: Any) -> None:
+    answers = {}
     for task in small:
-        known, _, right = answers_of(task, 0)
+        of, _, right = answers_of(task, 0)
         own, counts = np.unique(right, axis=0, return_counts=True)
-        ANSWERS[known] = own[counts.argmax()]
+        answers[of] = own[counts.argmax()]
+    keep(answers)
     result = agents.benchmark({"memory": Memory}, "quick-v2")
     [row] = result.summary().to_dict("records")
-    assert row["delta"] == row["all"] == -1
     assert row["budget"] < 0
-    assert set(DELTAS) == set(row["invalid"].split(", "))
-    assert all(cell.score <= 0 for cell in result.cells["memory"])
+    assert row["delta"] <= 0
+    assert all(cell.score <= 0 for cell in result.cells["memory"] if cell.task.scored)
 
 
-def test_a_replay_of_the_printed_root_gains_nothing_elsewhere(small: tuple[BenchmarkTask, ...]) -> None:
+def test_a_replay_of_the_printed_root_gains_nothing_elsewhere(small: tuple[BenchmarkTask, ...], keep: Any) -> None:
     """Even one that has foreseen its own public seeds: perfect on the printed root, nothing on another."""
+    truths = {}
     for task in small:
-        salt = digest(agents.make(Replay, task.env()))
-        known, seeds, right = answers_of(task, salt)
-        TRUTHS.update({(known, int(seed)): answer for seed, answer in zip(seeds, right, strict=True)})
+        of, seeds, right = answers_of(task, digest(agents.make(Replay, task.env())))
+        truths[of] = {int(seed): answer for seed, answer in zip(seeds, right, strict=True)}
+    keep(truths)
     printed, fresh = (agents.benchmark({"replay": Replay}, "quick-v2", root=root) for root in (small[0].root, 11))
     assert all(cell.value == 1 for cell in printed.cells["replay"] if not cell.task.fixed_confidence)
-    assert all(cell.score <= 0 for cell in fresh.cells["replay"])
-    assert fresh.summary()["delta"][0] == -1
+    assert all(cell.score <= 0 for cell in fresh.cells["replay"] if cell.task.scored)
     assert fresh.set == "quick-v2, root 11"
     assert set(fresh.table["root"]) == {11}
 
@@ -233,15 +212,20 @@ def test_public_seeds_depend_on_the_agent_and_samples_do_not(small: tuple[Benchm
     assert digest(agents.make("uniform", task.env())) != digest(agents.make("lucb", task.env()))
 
 
-def test_forty_rounds_and_a_delta_of_ones_own_are_marked(small: tuple[BenchmarkTask, ...]) -> None:
-    result = agents.benchmark({"forty": FortyRounds, "sure": "evidence(delta=.9)"}, list(DELTAS))
-    summary = result.summary().set_index("agent")
-    for agent in ("forty", "sure"):
-        assert summary.loc[agent, "delta"] == summary.loc[agent, "delta_low"] == -1
-        assert summary.loc[agent, "invalid"]
-    notes = [cell.note for cell in result.cells["sure"]]
-    assert all("a delta of its own, 0.9, in place of the task's, 0.1" in note for note in notes)
-    assert "delta is 0.1" in " ".join(cell.note for cell in result.cells["forty"])
+def test_a_stop_that_is_too_soon_gains_nothing(small: tuple[BenchmarkTask, ...]) -> None:
+    """After forty rounds, or at a delta of one's own, `uniform` goes on: its pulls, its answers, and an entry apart."""
+    names = {"forty": FortyRounds, "sure": "evidence(delta=.9)", "uniform": "uniform", "evidence": "evidence"}
+    result = agents.benchmark(names, list(DELTAS))
+    for forty, sure, uniform, evidence in zip(*result.cells.values(), strict=True):
+        assert (forty.values >= uniform.values).all()
+        assert forty.errors <= uniform.errors
+        assert sure.own.pulls < sure.value
+        assert evidence.own[:2] == ("certificate", evidence.value)
+    apart = result.stops("none")
+    assert set(apart["agent"]) == {"forty", "sure"}
+    assert (apart["pulls"] <= 40 * 20).all()
+    assert apart["errors"].max() > 0
+    assert result.stops("own").empty
 
 
 class Smooth(Own):
@@ -252,7 +236,7 @@ class Smooth(Own):
 
 def test_a_delta_that_is_no_number_is_none(small: tuple[BenchmarkTask, ...]) -> None:
     [cell] = agents.benchmark({"smooth": Smooth}, ["threshold-away-delta"]).cells["smooth"]
-    assert "errs in" in cell.note
+    assert cell.own[:2] == ("none", 0)
 
 
 def test_a_changed_agent_needs_another_folder(small: tuple[BenchmarkTask, ...], tmp_path: Path) -> None:
@@ -270,7 +254,6 @@ def test_one_that_only_asks_to_stop_is_uniform(task: str, monkeypatch: pytest.Mo
     never, by_name, uniform = (cell for [cell] in result.cells.values())
     assert never.value == by_name.value == uniform.value < 4000
     assert never.errors == by_name.errors == uniform.errors
-    assert not uniform.invalid
 
 
 def test_uniform_has_0_under_any_root(small: tuple[BenchmarkTask, ...]) -> None:
@@ -312,16 +295,18 @@ def test_code_that_plays_in_the_simulation_is_noted(small: tuple[BenchmarkTask, 
 
 @pytest.mark.parametrize("episodes", [50, 300])
 def test_uniform_has_nothing_and_random_no_more(episodes: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """That of uniform is 4.5 standard errors from 0 but by chance: below 1e-4 for 50 episodes, 1e-5 for 300."""
+    """That of uniform is 0, as it is played anew; for 300 episodes, it has what the references say."""
     tasks = of_size(monkeypatch, episodes, 10**6)
     names = [task.name for task in tasks if episodes >= 300 or not task.fixed_confidence]
     result = agents.benchmark(["uniform", "random"], names)
     summary = result.summary().set_index("agent")
-    assert summary.notna().all(axis=None)
+    assert summary[result.columns].notna().all(axis=None)
     assert summary.loc["random", "all"] < 0.15
+    whole = {task.name: task for task in benchmark_tasks("quick-v2")}
     for cell in result.cells["uniform"]:
-        centre, spread = cell.samples.mean(), cell.samples.std()
-        assert abs(centre) < 4.5 * spread + 1e-9, cell.task.name
+        task = whole[cell.task.name]
+        assert (cell.samples == 0).all()
+        assert episodes < task.episodes or cell.value == pytest.approx(task.uniform, rel=1e-7)
 
 
 # --- runs -------------------------------------------------------------------------------------------------------------
@@ -345,8 +330,9 @@ def test_the_same_table_on_two_processes_and_after_a_kill(
             agents.benchmark(names, some, tmp_path)
     assert (tmp_path / "top-fresh-20" / "uniform").is_dir()
     again = agents.benchmark(names, some, tmp_path, jobs=2)
-    assert again.table.equals(whole.table)
-    assert again.summary().equals(whole.summary())
+    pace = "seconds_a_pull"  # which alone differs
+    assert again.table.drop(columns=pace).equals(whole.table.drop(columns=pace))
+    assert again.summary().drop(columns=pace).equals(whole.summary().drop(columns=pace))
     assert not agents.benchmark(names, some, tmp_path, root=3).table.equals(whole.table)
 
 
