@@ -1,21 +1,14 @@
-"""The two bandits of AgentOpt that select a language model on a table of questions; they stop by themselves.
+"""Arm elimination and epsilon-LUCB of AgentOpt, which select a language model (AgentOptimizer/agentopt @ 6d9d985da475).
 
-source      AgentOpt (github AgentOptimizer/agentopt @ 6d9d985da475): its documentation and what its selectors do
-symbols     K columns and N rows; n_i scores of arm i so far, m_i their mean, s_i their standard deviation (over n - 1),
-            1/2 of one score; r_i = c s_i / sqrt(n_i); L_i = m_i - r_i, U_i = m_i + r_i
-E1, L1      the first rows, `first`, are asked of all arms
-E2 Leave    arm i is out for good where U_i < L_j of another arm that was still in
-E3 Batch    the next rows of all that are in: growth times as many as in the last batch, rounded down, or all that are left
-E4 Stop     where one arm is in, or no row is left
-L2 Pair     h, the arm with the largest mean, and l, the one with the largest U of the others: the next row of both
-L3 Stop     where U_l - L_h <= epsilon, or a row for each round has been asked, after N - first rounds
-E5, L4      the answer is the largest mean of all arms, of those that are out, too
-
-departures  D1 in round t of L2 AgentOpt asks row first + t of both; here each arm goes on with its own next row
-            D2 ties for the largest mean go to the lowest arm, there to the quicker one, then the cheaper one
-
-Neither promises anything: r is about one standard error, at any time and of any number of arms, and 0 as long as all
-scores of an arm are equal. No text says how AgentOpt came to c = 1, or with which `first` its rates were measured.
+symbols     N rows; m_i mean and s_i standard deviation (1/2 of one) of n_i scores of arm i, r_i = c s_i / sqrt(n_i)
+E1, L1      ask all arms the first rows, `first`
+E2 Out      arm i is out, for good, where m_i + r_i < m_j - r_j of an arm that was in
+E3 Batch    ask those that are in the next rows, growth times as many, rounded down; end: one is in, or no row is left
+L2 Pair     h has the largest m, l the largest m + r of the others: ask each its next row; end: N - first such rounds,
+            or m_l + r_l - (m_h - r_h) <= epsilon
+E4, L3      the answer is the largest m of all arms, also of those that are out
+departures  D1 in AgentOpt L2 asks both the row first + t in round t, whatever rows an arm has missed
+            D2 ties go to the lowest arm; in AgentOpt to the quickest, then to the cheapest
 """
 
 from __future__ import annotations
@@ -23,71 +16,53 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
-from bandit_envs.kernels import inlined, integer, number
+from bandit_envs.kernels import integer, number
 
 from ..core.algorithm import Algorithm
-from ..core.declared import per_arm, per_episode, setting
+from ..core.declared import per_arm, per_episode, scratch, setting
 from ..core.phases import rows_of
 from ..core.plans import count_pulls, pull
 
 
-@inlined
-def radius(ep, own, i):
-    """The half width r_i."""
-    n = float(ep.pulls[i])
-    return own.c * (math.sqrt(max(ep.variance[i], 0.0) / (n - 1.0)) if n > 1.0 else 0.5)
-
-
 class _Selector(Algorithm):
-    """What the two share: the first rows, and the scale of their intervals."""
+    """What the two share: the first rows, and the half widths r."""
 
-    source, solves, needs = "AgentOpt", ("BestArm",), "a table"
+    source, solves, needs = "AgentOpt, arXiv 2604.06296", ("BestArm",), "a table"
     ready_for: ClassVar[tuple[str, ...]] = ()  # no problem: it needs arms of a table
     stops, passes, reads = True, "first", ("variance",)
-    N, first, c = setting(int), setting(int), setting(float)
+    N, first, c, r = setting(int), setting(int), setting(float), scratch(float)
+
+    def observe(ep, own):
+        """The half widths."""
+        for i in range(len(own.r)):
+            n = float(ep.pulls[i])
+            own.r[i] = own.c * (math.sqrt(max(ep.variance[i], 0.0) / (n - 1.0)) if n > 1.0 else 0.5)
 
     def __init__(self, task: Any, first: int | None, c: float) -> None:
         super().__init__(task)
-        self.N = rows_of(self.name, self.task)
+        self.N, self.c = rows_of(self.name, self.task), number("c", c, 0)
         self.first = integer("first", max(self.N // 10, 1) if first is None else first, 1, self.N)
-        self.c = number("c", c, 0)
 
 
 class AgentOptElimination(_Selector):
-    """Arm elimination of AgentOpt, its default: rows in growing batches, and arms a standard error apart leave.
-
-    Args:
-        first: rows of the first batch, 1 .. N; None: N // 10. growth: of batches, >= 1. c: of the intervals, >= 0.
-
-    It stops by itself, also before a budget is spent, and promises nothing.
-    """
+    """Arm elimination, E1 to E4: `first` rows (None: N // 10), growth >= 1, c >= 0. It stops and promises nothing."""
 
     name, bulk, resumes = "agentopt-elimination", True, False
-    growth = setting(float)
-    out = per_arm(bool)
-    left, many, rows = per_episode(int), per_episode(int), per_episode(int)
-
-    def begin(ep, own):
-        """The first batch is over."""
-        ep.now.many = ep.now.rows = own.first
-
-    def observe(ep, own):
-        """Arms leave.   E2"""
-        highest, ep.now.left = -math.inf, 0
-        for i in range(len(own.out)):
-            highest = highest if own.out[i] else max(highest, ep.mean[i] - radius(ep, own, i))
-        for i in range(len(own.out)):
-            own.out[i] |= ep.mean[i] + radius(ep, own, i) < highest
-            ep.now.left += not own.out[i]
+    growth, out, batch_size = setting(float), per_arm(bool), per_episode(int)
 
     def sample(ep, own):
-        """The next batch, E3; none at the end, E4."""
-        ep.now.many = int(min(ep.now.many * own.growth, float(own.N)))
-        times = min(ep.now.many, own.N - ep.now.rows)
-        ep.now.rows += times
+        """The next batch; none at the end."""
+        low, left, rows = -math.inf, 0, 0
         for i in range(len(own.out)):
-            if times > 0 and ep.now.left > 1 and not own.out[i]:
-                pull(ep, i, times)
+            low, rows = low if own.out[i] else max(low, ep.mean[i] - own.r[i]), max(rows, ep.pulls[i])
+        for i in range(len(own.out)):
+            own.out[i] |= ep.mean[i] + own.r[i] < low
+            left += not own.out[i]
+        size = own.growth * float(ep.now.batch_size if ep.now.batch_size else own.first)
+        ep.now.batch_size = int(min(size, float(own.N)))
+        for i in range(len(own.out)):
+            if not own.out[i] and left > 1 and rows < own.N:
+                pull(ep, i, min(ep.now.batch_size, own.N - rows))
 
     def __init__(self, task: Any, first: int | None = None, growth: float = 2.0, c: float = 1.0) -> None:
         super().__init__(task, first, c)
@@ -95,32 +70,23 @@ class AgentOptElimination(_Selector):
 
 
 class AgentOptLUCB(_Selector):
-    """Epsilon-LUCB of AgentOpt: a row at a time of the best arm and its rival, until epsilon parts their intervals.
+    """Epsilon-LUCB, L1 to L3: `first` rows (None: N // 10), epsilon and c >= 0. It stops and promises nothing."""
 
-    Args:
-        first: rows asked of all arms first, 1 .. N. epsilon: at which it stops, >= 0. c: of the intervals, >= 0.
-
-    It stops by itself, also before a budget is spent, and promises nothing. With AgentOpt's own first=1 it is often
-    over as soon as all scores of two arms are equal; first=10 agrees with one of its two published rates.
-    """
-
-    name = "agentopt-lucb"
-    epsilon = setting(float)
+    name, epsilon = "agentopt-lucb", setting(float)
 
     def sample(ep, own):
-        """The next row of h and l, L2; none at the end, L3."""
-        h, rival, highest = 0, -1, -math.inf
-        for i in range(len(ep.pulls)):
+        """The next row of h and l; none at the end."""
+        h, rival = 0, -1
+        for i in range(len(own.r)):
             h = i if ep.mean[i] > ep.mean[h] else h  # D2
-        for i in range(len(ep.pulls)):
-            U = ep.mean[i] + radius(ep, own, i)
-            if i != h and U > highest:
-                rival, highest = i, U
-        rounds = (count_pulls(ep) - own.first * len(ep.pulls)) // 2
-        if highest - (ep.mean[h] - radius(ep, own, h)) > own.epsilon and rounds < own.N - own.first:
+        for i in range(len(own.r)):
+            if i != h and (rival < 0 or ep.mean[i] + own.r[i] > ep.mean[rival] + own.r[rival]):
+                rival = i
+        gap = (ep.mean[rival] + own.r[rival]) - (ep.mean[h] - own.r[h])
+        if gap > own.epsilon and count_pulls(ep) < own.first * len(own.r) + 2 * (own.N - own.first):
             pull(ep, h)  # D1
             pull(ep, rival)
 
-    def __init__(self, task: Any, first: int = 1, epsilon: float = 0.01, c: float = 1.0) -> None:
+    def __init__(self, task: Any, first: int | None = 1, epsilon: float = 0.01, c: float = 1.0) -> None:
         super().__init__(task, first, c)
         self.epsilon = number("epsilon", epsilon, 0)
