@@ -109,6 +109,8 @@ AGENTS: Registry[Any] = Registry(
         "sysrs": "agents.tables.sysrs:SySRs",
         "ucb-e": "agents.tables.ucb_e:UCBE",
         "ucb-e-lrf": "agents.tables.ucb_e_lrf:UCBELRF",
+        "agentopt-elimination": "agents.tables.agentopt:AgentOptElimination",
+        "agentopt-lucb": "agents.tables.agentopt:AgentOptLUCB",
         "look-ahead": "agents.look_ahead:LookAhead",
         "evolved": "agents.evolved.agent:Evolved",
         "ppo": "agents.models.cards:PPO",

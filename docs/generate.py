@@ -37,7 +37,9 @@ SHARED_PAGES = {  # pages of several agents, or not of the name of theirs
     "algorithms/fixed-designs.md": ("dunnett", "bonferroni", "holm"),
     "algorithms/rivals.md": ("ucb", "apt-oracle"),
     "learned.md": ("ppo",),
-    "tables.md#agents": ("paired-elimination", "sysrs", "ucb-e", "ucb-e-lrf"),
+    "tables.md#agents": (
+        *("paired-elimination", "sysrs", "ucb-e", "ucb-e-lrf", "agentopt-elimination", "agentopt-lucb"),
+    ),
 }
 CLASSES = """# Classes of the algorithms
 

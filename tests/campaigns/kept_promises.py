@@ -26,6 +26,7 @@ INSTANCES: dict[str, tuple[list[float], int, float]] = {
     "one better arm among equals": ([0.95, 0.5, 0.5, 0.45, 0.4, 0.4], 3, 0.12),  # without it, wrong by "aggregate"
 }
 OF_TABLES = {"paired-elimination"}  # whose errors test_paired counts
+NOMINAL = {"agentopt-elimination", "agentopt-lucb"}  # of tables, too; they promise nothing
 # Stopping on TopK or BestArm, as they are. The fixed-budget ones among them make no promise.
 STOPPING = [name for name, row in AGENTS.items() if getattr(row, "promises", ()) and name not in OF_TABLES]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kept_promises import ALL_GOOD, CRITERIA, FORMS, OF_TABLES, STOPPING, errors, most, of_all_good
+from kept_promises import ALL_GOOD, CRITERIA, FORMS, NOMINAL, OF_TABLES, STOPPING, errors, most, of_all_good
 
 import agents
 from agents.core.confidence import tolerance_of
@@ -31,7 +31,7 @@ def test_who_promises() -> None:
     } | CERTIFIED | {"opt-bbai", "batched-elimination"}
     for name, row in AGENTS.items():
         stops = getattr(row, "stops", False) and {"TopK", "BestArm"} & set(row.solves)
-        assert bool(stops) == (name in {*STOPPING, *OF_TABLES}), name
+        assert bool(stops) == (name in {*STOPPING, *OF_TABLES, *NOMINAL}), name
 
 
 def test_every_agent_that_stops_stands_in_one_row_of_the_table_of_promises() -> None:

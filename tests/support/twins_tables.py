@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator
 from fractions import Fraction
-from statistics import NormalDist, stdev
+from statistics import NormalDist, fmean, stdev
 from typing import Any
 
 import numpy as np
@@ -108,3 +108,37 @@ def ucb_e_lrf(K: int, N: int, T: int, agent: Any, uniforms: Callable[[int, int],
         spent += len(scores)
     value = sums(0.0)
     return {max(range(K), key=lambda i: (value[i], -i))}
+
+
+def agentopt(K: int, N: int, agent: Any) -> Scores:
+    """AgentOpt: arm elimination where the agent has a growth, else epsilon-LUCB."""
+    seen: list[list[float]] = [[] for _ in range(K)]
+
+    def radius(i: int) -> float:
+        s = stdev(seen[i]) if len(seen[i]) > 1 else 0.5
+        return agent.c * s / math.sqrt(len(seen[i]))  # type: ignore[no-any-return]
+
+    for _ in range(agent.first):
+        for i in range(K):
+            seen[i] += yield i, 1
+    if hasattr(agent, "growth"):
+        alive, batch, rows = list(range(K)), agent.first, agent.first
+        while True:
+            bounds = {i: (fmean(seen[i]) - radius(i), fmean(seen[i]) + radius(i)) for i in alive}
+            alive = [i for i in alive if all(bounds[i][1] >= bounds[j][0] for j in alive)]
+            if len(alive) == 1 or rows == N:
+                break
+            batch = math.floor(batch * agent.growth)
+            times = min(batch, N - rows)
+            for i in alive:
+                seen[i] += yield i, times
+            rows += times
+    else:
+        for _ in range(N - agent.first):
+            h = max(range(K), key=lambda i: (fmean(seen[i]), -i))
+            rival = max((i for i in range(K) if i != h), key=lambda i: (fmean(seen[i]) + radius(i), -i))
+            if fmean(seen[rival]) + radius(rival) - (fmean(seen[h]) - radius(h)) <= agent.epsilon:
+                break
+            for i in (h, rival):
+                seen[i] += yield i, 1
+    return {max(range(K), key=lambda i: (fmean(seen[i]), -i))}
