@@ -195,11 +195,10 @@ def _real_prompts(arms: int = 10, split: str = "train", folder: str | None = Non
     return {"pools": {"pools": pools, "arms": arms}}
 
 
-def _scores(
-    name: str, support: list[float], columns: dict[str, Any], unit: float, /, folder: str | None = None
-) -> Instance:
+def _scores(name: str, support: Any, columns: dict[str, Any], unit: float, /, folder: str | None = None) -> Instance:
     """The arms of a public table of scores, in units of `unit`: one score a cell, in rows that all arms share."""
-    scores, names = datasets.score_table(_TABLE["BestArm"][name]["files"][0], folder, **columns)
+    files = next(rows[name]["files"] for rows in _TABLE.values() if name in rows)
+    scores, names = datasets.score_table(files[0], folder, **columns)
     return Instance(Shared(scores / unit, support), name, OF_TABLES, names)
 
 
