@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..kernels import rng
 from ..kernels.checks import choice, flag, integer, number
 from . import datasets, polyhedra
-from .arms import Arms, Bernoulli, Categorical, Form, Gaussian, Resampled, Shared, Uniform, from_dict
+from .arms import Arms, Bernoulli, Categorical, FlowLine, Form, Gaussian, Resampled, Shared, Uniform, from_dict
 from .instance import OF_TABLES, Instance, NamedInstance, Sampler
 from .tables import measurements, rows_of
 
@@ -169,6 +169,12 @@ def _stone(
     defaults = {"TopK": {"k": n * k // printed, "epsilon": epsilon, "criterion": "each", "delta": 0.15}}
     others = f", n={n}" * (n != printed) + f", sd={sd:g}" * (sd != 1)
     return _instance(arms, f"kalyanakrishnan2010{name}(seed={seed}{others})", defaults)
+
+
+def _flow_lines() -> Instance:
+    """All lines whose rates sum to 20, and whose places do; the file has their throughput by the Markov chain."""
+    lines = np.loadtxt(datasets.SHIPPED / "tpmax_20.csv", delimiter=",", skiprows=1)
+    return _instance(FlowLine(lines), "flow-lines", {})
 
 
 def _ladder(K: int = 10, alpha: float = 0.3, sd: float = 0.5) -> Instance:
