@@ -21,7 +21,7 @@ from .registry import Registry
 Floats = NDArray[np.float64]
 Form = dict[str, Any]  # of arms and samplers, JSON-able
 
-BERNOULLI, GAUSSIAN, UNIFORM, CATEGORICAL, RESAMPLED, TABULATED, SHARED = range(7)  # codes of the distributions
+BERNOULLI, GAUSSIAN, UNIFORM, CATEGORICAL, RESAMPLED, TABULATED, SHARED, LINE = range(8)  # codes of the distributions
 
 
 def _finite(name: str, value: ArrayLike, ndims: tuple[int, ...]) -> Floats:
@@ -71,6 +71,7 @@ class Arms:
     - Resampled: the number of its first row in `data`, and how many rows it has.
     - Tabulated: Q times D quantiles, those of all coordinates at the first level, then at the second, and so on.
     - Shared: the D scores in each of N rows, then the means of these.
+    - FlowLine, for D = 1: the rates of three servers, and the places of the stages of the second and the third.
 
     Attributes:
         distribution: name of the family of distributions. code: how the kernels read the table.
@@ -438,6 +439,27 @@ class Shared(Arms):
         return {"distribution": self.distribution, "scores": scores, "support": np.array(ends).tolist()}
 
 
+class FlowLine(Arms):
+    """Production lines of three exponential servers, simulated: a sample is minus the mean time of 50 departures.
+
+    They follow 400 of warm-up, after which means are off by less than .1 % (TPMax: Pichitlamken, Nelson & Hong 2006).
+    A stage holds the job in service, too; a job that is done waits in its server while the next stage is full.
+
+    Args:
+        lines: (K, 6): three rates, the places of the stages of servers 2 and 3, the exact throughput. All are > 0.
+
+    Variances are those of Poisson departures, which are up to a third too large; `sigma` is the largest deviation.
+    """
+
+    distribution, code = "flow-line", LINE
+
+    def __init__(self, lines: ArrayLike) -> None:
+        x = _finite("lines", lines, (2,))
+        _refuse(x <= 0, x, "the numbers of a line must be > 0")
+        self._given, mean = {"lines": x}, 1 / x[:, -1]
+        self.fill(-mean, mean**2 / 50, x[:, :-1], support=None, sigma=mean.max() / math.sqrt(50))
+
+
 def _refuse(wrong: NDArray[np.bool_], values: Floats, text: str) -> None:
     """An error that names the first of the values that are wrong."""
     if wrong.any():
@@ -447,7 +469,7 @@ def _refuse(wrong: NDArray[np.bool_], values: Floats, text: str) -> None:
 def check_table(arms: Arms, table: Floats) -> None:
     """Refuse a table (..., K, P) that the kernels cannot read by the code of these arms, and samples off support."""
     K, D, V, P, of = arms.K, arms.D, len(arms.data), table.shape[-1], f"{arms.distribution} arms"
-    columns = D, 2 * D, 2 * D, V, 2, max(P // D, 2) * D, ((arms.items or 0) + 1) * D  # by the codes
+    columns = D, 2 * D, 2 * D, V, 2, max(P // D, 2) * D, ((arms.items or 0) + 1) * D, 5  # by the codes
     code = arms.code if isinstance(arms.code, int) and not isinstance(arms.code, bool) else -1
     if not 0 <= code < len(columns):
         known = f"in 0 .. {len(columns) - 1}"
@@ -455,7 +477,7 @@ def check_table(arms: Arms, table: Floats) -> None:
     if table.shape[-2:] != (K, columns[code]):
         wanted = f"parameters of shape {(K, columns[code])} for D = {D} and {V} rows of data"
         raise ValueError(f"{of} need {wanted}, got {table.shape}")
-    if code == CATEGORICAL and D > 1 or code == SHARED and not arms.items:
+    if code in (CATEGORICAL, LINE) and D > 1 or code == SHARED and not arms.items:
         raise ValueError(f"{of} " + ("need `items`, their number of rows" if code == SHARED else "are scalar"))
     front, back = table[..., :D], table[..., D:]
     samples = [table] if code in (TABULATED, SHARED) else [arms.data]  # their lowest and highest are in these
@@ -501,11 +523,12 @@ def _check_distribution(name: str, kind: Any) -> None:
         raise ValueError(f"{kind.__name__}.code must be the code of a distribution of bandit_envs, as Tabulated.code")
 
 
+KINDS = Bernoulli, Gaussian, Uniform, Categorical, Resampled, Tabulated, Shared, FlowLine
 DISTRIBUTIONS: Registry[type[Arms]] = Registry(
     "distribution",
     "bandit_envs.distributions",
     _check_distribution,
-    {kind.distribution: kind for kind in (Bernoulli, Gaussian, Uniform, Categorical, Resampled, Tabulated, Shared)},
+    {kind.distribution: kind for kind in KINDS},
 )
 
 

@@ -54,9 +54,10 @@ class PublicFile:
         return f"https://raw.githubusercontent.com/{self.repository}/{self.commit}/{self.path}"
 
 
+_TABLE = tomllib.loads(Path(__file__).with_name("datasets.toml").read_text(encoding="utf-8"))
 FILES: dict[str, PublicFile] = {
     file.name: file
-    for row in tomllib.loads(Path(__file__).with_name("datasets.toml").read_text(encoding="utf-8"))["file"]
+    for row in _TABLE["file"]
     for name, own in row.pop("each", {"": {}}).items()
     for file in [PublicFile(**{part: text.replace("{}", name) for part, text in {**row, **own}.items()})]
 }
@@ -313,13 +314,16 @@ def score_table(name: str, folder: str | Path | None = None, **columns: Any) -> 
     """The scores (N, K) of K arms in the N rows of a public table, and the arms' names, none if it has none.
 
     Args:
-        name: of the file, one of `FILES`: a pickled array (K, N), a table, or the records of LiveCodeBench.
+        name: of the file, one of `FILES`: a pickled array (K, N), a table, or the records of LiveCodeBench, of
+            AgentOpt (with cents=True the prices of calls, too, (N, K, 2)), or of "json", whose files are read together.
         folder: as for `captions`, as are the errors.
         columns: of a table, as for `measurements`.
 
     Raises:
         ValueError: also for a pickle of anything else than finite numbers with two axes; its code is not run.
     """
+    if name.startswith(("agentopt", "json")):
+        return _calls(name, folder, **columns) if name.startswith("agentopt") else _outcomes(folder)
     path = fetched(name, folder)
     if path.suffix == ".json":
         records = json.loads(path.read_text(encoding="utf-8"))["performances"]
@@ -337,3 +341,33 @@ def score_table(name: str, folder: str | Path | None = None, **columns: Any) -> 
     if found.ndim != 2 or not np.isfinite(found).all():
         raise ValueError(f"{path} must hold finite numbers with 2 axes, got {found!r:.200}")
     return found.T, ()
+
+
+CALLS = ("item", "model", "score", "tokens_in", "tokens_out")
+
+
+def _calls(name: str, folder: Any, cents: bool = False) -> tuple[Floats, tuple[str, ...]]:
+    """The scores of models in AgentOpt, and the prices of calls; without the questions of which a call has failed."""
+    path, prices, cells = fetched(name, folder), _TABLE["prices"], dict[tuple[int, str], list[float]]()
+    rows: list[Any] = _read(path, CALLS, lambda row: [row[one] for one in CALLS]) if path.suffix == ".csv" else []
+    for of in () if rows else map(json.loads, path.read_text(encoding="utf-8").splitlines()):
+        for call in of["datapoint_results"]:
+            used = (sum(call[f"{side}_tokens"].values()) for side in ("input", "output"))
+            rows.append([call["datapoint_index"], of["model_name"].removeprefix("agent="), call["score"], *used])
+    for item, model, score, *tokens in rows:
+        cells[int(item), model] = [float(score), float(np.dot(prices[model], [float(n) for n in tokens])) / 1e4]
+    items = [i for i in sorted({i for i, _ in cells}) if all((i, model) in cells for model in prices)]
+    table = np.array([[cells[i, model] for model in prices] for i in items])
+    return (table if cents else table[..., 0]), tuple(prices)
+
+
+def _outcomes(folder: Any) -> tuple[Floats, tuple[str, ...]]:
+    """Whether the JSON of each model was valid, in the order of the requests' names."""
+    models = [name[5:-6] for name in FILES if name.startswith("json/")]
+    paths = [fetched(f"json/{one}.jsonl", folder) for one in models]
+    if paths[0].suffix == ".csv":
+        return np.array(_read(paths[0], models, lambda row: [float(row[one]) for one in models])), tuple(models)
+    read = ([json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] for path in paths)
+    return np.array([[x["passed"] for x in sorted(rows, key=lambda x: x["id"])] for rows in read], float).T, tuple(
+        models
+    )

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..kernels import rng
 from ..kernels.checks import choice, flag, integer, number
 from . import datasets, polyhedra
-from .arms import Arms, Bernoulli, Categorical, Form, Gaussian, Resampled, Shared, Uniform, from_dict
+from .arms import Arms, Bernoulli, Categorical, FlowLine, Form, Gaussian, Resampled, Shared, Uniform, from_dict
 from .instance import OF_TABLES, Instance, NamedInstance, Sampler
 from .tables import measurements, rows_of
 
@@ -171,6 +171,12 @@ def _stone(
     return _instance(arms, f"kalyanakrishnan2010{name}(seed={seed}{others})", defaults)
 
 
+def _flow_lines() -> Instance:
+    """All lines whose rates sum to 20, and whose places do; the file has their throughput by the Markov chain."""
+    lines = np.loadtxt(datasets.SHIPPED / "tpmax_20.csv", delimiter=",", skiprows=1)
+    return _instance(FlowLine(lines), "flow-lines", {})
+
+
 def _ladder(K: int = 10, alpha: float = 0.3, sd: float = 0.5) -> Instance:
     """Gaussian arms with means 1 - (i / (K - 1))^alpha, i = 0 .. K - 1, the best first."""
     K = integer("K", K, 2, rng.ARMS_LIMIT)
@@ -195,11 +201,10 @@ def _real_prompts(arms: int = 10, split: str = "train", folder: str | None = Non
     return {"pools": {"pools": pools, "arms": arms}}
 
 
-def _scores(
-    name: str, support: list[float], columns: dict[str, Any], unit: float, /, folder: str | None = None
-) -> Instance:
+def _scores(name: str, support: Any, columns: dict[str, Any], unit: float, /, folder: str | None = None) -> Instance:
     """The arms of a public table of scores, in units of `unit`: one score a cell, in rows that all arms share."""
-    scores, names = datasets.score_table(_TABLE["BestArm"][name]["files"][0], folder, **columns)
+    files = next(rows[name]["files"] for rows in _TABLE.values() if name in rows)
+    scores, names = datasets.score_table(files[0], folder, **columns)
     return Instance(Shared(scores / unit, support), name, OF_TABLES, names)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..instances.arms import BERNOULLI, CATEGORICAL, GAUSSIAN, RESAMPLED, SHARED, TABULATED, UNIFORM
+from ..instances.arms import BERNOULLI, CATEGORICAL, GAUSSIAN, LINE, RESAMPLED, SHARED, TABULATED, UNIFORM
 from ..kernels.compiled import inlined, part, view
 from ..kernels.rng import (
     arm_word,
@@ -32,6 +32,8 @@ from ..kernels.routines import routine
 from .arrays import Simulation
 
 _LOW = np.uint64(0xFFFFFFFF)
+WARM_UP, DEPARTURES = 400, 50  # of a line
+_GOLDEN, _MIX, _MIXED = (np.uint64(x) for x in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 NEXT_BLOCK = np.uint64(16)  # one block of random words further, above the 4 bits of the stream
 
 
@@ -158,6 +160,45 @@ def _resampled(sim, u, at, d):
     return sim.data[(np.int64(sim.parameters[at]) + row) * sim.rules.D + d]
 
 
+@part
+def _flow_line(sim, u, at, d):
+    """By the Markov chain of a line: a, c jobs in stages 2 and 3, servers 1 and 2 blocked or not.
+
+    The number u is the seed of SplitMix64 (Steele, Lea & Flood 2014), of which each move has one word.
+    """
+    rates = sim.parameters
+    s1, s2, s3, b2, b3 = rates[at], rates[at + 1], rates[at + 2], rates[at + 3], rates[at + 4]
+    word, a, c, first, second, done, time = (
+        np.uint64(np.int64(u * 2.0**53)) << np.uint64(11),
+        0,
+        0,
+        False,
+        False,
+        -WARM_UP,
+        0.0,
+    )
+    while done < DEPARTURES:
+        r1, r2 = 0.0 if first else s1, s2 if a > 0 and not second else 0.0
+        total = r1 + r2 + (s3 if c > 0 else 0.0)
+        word += _GOLDEN
+        z = (word ^ (word >> np.uint64(30))) * _MIX
+        z = (z ^ (z >> np.uint64(27))) * _MIXED
+        z ^= z >> np.uint64(31)
+        if done >= 0:
+            time -= math.log((np.float64(z & _LOW) + 0.5) * 2.0**-32) / total
+        v, moves = np.float64(z >> np.uint64(32)) * 2.0**-32 * total, second  # moves: from stage 2 to stage 3
+        if v < r1:
+            a, first, moves = a + (a < b2), a >= b2, False
+        elif v < r1 + r2:
+            moves = c < b3
+            c, second = c + moves, not moves
+        else:
+            done, c, second = done + 1, c - (not second), False
+        if moves:
+            a, first = a - (not first), False
+    return -time / DEPARTURES
+
+
 SAMPLES = {
     BERNOULLI: _bernoulli,
     GAUSSIAN: _gaussian,
@@ -165,6 +206,7 @@ SAMPLES = {
     TABULATED: _tabulated,
     CATEGORICAL: _categorical,
     RESAMPLED: _resampled,
+    LINE: _flow_line,
 }
 # In other versions of a function others; MOMENTS: whether they are kept, ROW: whether one uniform number picks a row.
 DISTRIBUTION, MOMENTS, ROW, sample, put = BERNOULLI, False, False, _bernoulli, add
@@ -357,7 +399,7 @@ def _bulk(sim, e, a, o, n, times):
     """Add `times` samples of one arm at a cost that does not grow with `times`, exact in distribution.
 
     Bernoulli: binomial. Gaussian: normal sum, chi-square spread. Categorical and resampled: multinomial, one binomial
-    per value (row). Uniform and tabulated arms have no closed form: their samples are drawn one by one, as are
+    per value (row). Uniform and tabulated arms, and lines, have no closed form: samples are drawn one by one, as are
     resampled rows while `times` is below their number; such a bulk pull is the sum of the single pulls. Moments are
     kept of arms that are neither Bernoulli nor Gaussian.
     """
@@ -368,7 +410,7 @@ def _bulk(sim, e, a, o, n, times):
     s, m2, first = scratch[0], scratch[1], scratch[2]
     block = scratch[3:]  # where moments are kept: those of the samples so far, but for their number
     scratch[:, :] = 0.0
-    one_by_one = DISTRIBUTION in (UNIFORM, TABULATED)
+    one_by_one = DISTRIBUTION in (UNIFORM, TABULATED, LINE)
     if DISTRIBUTION == RESAMPLED:
         one_by_one = times < parameters[at + 1]
     if one_by_one:
