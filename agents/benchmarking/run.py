@@ -342,52 +342,36 @@ def _lacking(tasks: Sequence[BenchmarkTask]) -> str:
 
 
 class Clock:
-    """How long the rest takes: by the seconds in the table of this package's agents, at the pace of each agent so far.
+    """How long the rest takes: the seconds in the table of this package's agents, at the pace of what was played.
 
-    An agent that is not in the table takes the median of those, and more for each step, as one in plain Python does.
-    Paces are lower medians over cells, so that the few that compile code do not count.
-
-    Args:
-        cells: what is to be played, tasks and the labels of agents.
+    An agent that is not in the table takes the median of those. Of cells, tasks and the labels of agents.
     """
 
     def __init__(self, cells: Sequence[tuple[BenchmarkTask, str]]) -> None:
-        self.expected = {(task.name, label): _expected(task, label) for task, label in cells}
-        self.paces: dict[str, list[float]] = {}
+        table, self.usual, self.spent = _seconds(), 0.0, 0.0
+        known = {label for own in table.values() for label in own}
+        self.rest = dict[tuple[str, str], float]()
+        for task, label in cells:
+            own = table.get(task.name, {})
+            middle = 0.0 if label in known else float(np.median([*own.values()] or [1.0]))
+            self.rest[task.name, label] = own.get(label, middle)
 
     def done(self, task: BenchmarkTask, label: str, seconds: float) -> None:
         """A cell was played in so many seconds; 0: it was there, or is not taken."""
-        usual, steps = self.expected.pop((task.name, label), (0.0, 0.0))
-        if seconds > 0 < usual:
-            pace = max(seconds - usual, 0.0) / steps if steps else seconds / usual
-            self.paces.setdefault(label, []).append(pace)
+        usual = self.rest.pop((task.name, label), 0.0)
+        self.usual, self.spent = self.usual + (usual if seconds else 0.0), self.spent + seconds
 
     @property
     def left(self) -> float:
         """Seconds, about."""
-        paces = {label: float(np.quantile(own, 0.5, method="lower")) for label, own in self.paces.items()}
-        left = 0.0
-        for (_, label), (usual, steps) in self.expected.items():
-            left += usual + paces.get(label, 0.0) * steps if steps else usual * paces.get(label, 1.0)
-        return left
-
-
-def _expected(task: BenchmarkTask, label: str) -> tuple[float, float]:
-    """Seconds of an agent of the table, and 0; else the median of those, and the steps of a batch."""
-    table = _seconds(task.version)
-    known = table.get(task.name, {})
-    if any(label in others for others in table.values()):
-        return known.get(label, 0.0), 0.0
-    most = int(task.kwargs.get("max_pulls") or task.kwargs["budget"])
-    steps = task.uniform if task.fixed_confidence else most
-    return float(np.median([*known.values()] or [1e-6 * task.episodes * most])), steps
+        return sum(self.rest.values()) * (self.spent / self.usual if self.usual else 1.0)
 
 
 @functools.cache
-def _seconds(version: str) -> dict[str, dict[str, float]]:
+def _seconds() -> dict[str, dict[str, float]]:
     """By task and agent, the seconds in the table of this package's agents, where it has them."""
     found = dict[str, dict[str, float]]()
-    for row in csv.DictReader(Path(__file__).with_name(f"{version}.csv").read_text(encoding="utf-8").splitlines()):
+    for row in csv.DictReader(Path(__file__).with_name("v2.csv").read_text(encoding="utf-8").splitlines()):
         if row.get("seconds"):
             found.setdefault(row["task"], {})[row["agent"]] = float(row["seconds"])
     return found
