@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import agentopt as campaign
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -108,6 +110,23 @@ def test_errors(name: str, rate: float, worse: str) -> None:
     """
     limit = stats.binom.isf(1e-6, 300, rate)
     assert wrong(name, 300) <= limit < wrong(f"{name.partition('(')[0]}(first=1)", 300)
+
+
+def test_published_rates(data_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """AgentOpt's tables, 200 episodes: errors of its elimination in 5 % at most, false alarm 1e-6, in about its calls.
+
+    A certificate at .1 errs in that share at most. One row first breaks the limit of elimination.
+    """
+    monkeypatch.setenv("BANDIT_ENVS_DATA", str(data_folder))
+    most = {rate: stats.binom.isf(1e-6, 200, rate) for rate in (0.05, 0.1)}
+    for name, shape, best in (("gpqa", (192, 9), 155 / 192), ("bfcl", (200, 9), 0.72)):
+        table = campaign.scores(name)
+        assert (table.shape, table.mean(axis=0).max()) == (shape, pytest.approx(best))
+        calls, hits, _ = campaign.row_of("agentopt-elimination", table, 200, delta=0.1)
+        assert 200 - hits <= most[0.05]
+        assert calls == pytest.approx(campaign.PUBLISHED[name]["agentopt-elimination"][0], rel=0.15)
+        assert 200 - campaign.row_of("agentopt-elimination(first=1)", table, 200, delta=0.1)[1] > most[0.05]
+        assert 200 - campaign.row_of("paired-elimination", table, 200, delta=0.1)[1] <= most[0.1]
 
 
 CHECKS = ["evaluate", "no_global_state", "order_of_the_batch", "pickles", "repeats", "single_is_batch"]
