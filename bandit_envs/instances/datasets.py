@@ -363,11 +363,10 @@ def _calls(name: str, folder: Any, cents: bool = False) -> tuple[Floats, tuple[s
 
 def _outcomes(folder: Any) -> tuple[Floats, tuple[str, ...]]:
     """Whether the JSON of each model was valid, in the order of the requests' names."""
-    models = [name[5:-6] for name in FILES if name.startswith("json/")]
+    models = tuple(name[5:-6] for name in FILES if name.startswith("json/"))
     paths = [fetched(f"json/{one}.jsonl", folder) for one in models]
     if paths[0].suffix == ".csv":
-        return np.array(_read(paths[0], models, lambda row: [float(row[one]) for one in models])), tuple(models)
+        return np.array(_read(paths[0], models, lambda row: [float(row[one]) for one in models])), models
     read = ([json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] for path in paths)
-    return np.array([[x["passed"] for x in sorted(rows, key=lambda x: x["id"])] for rows in read], float).T, tuple(
-        models
-    )
+    columns = [[float(x["passed"]) for x in sorted(rows, key=lambda x: str(x["id"]))] for rows in read]
+    return np.array(columns).T, models
