@@ -343,13 +343,12 @@ def score_table(name: str, folder: str | Path | None = None, **columns: Any) -> 
     return found.T, ()
 
 
-CALLS = ("item", "model", "score", "tokens_in", "tokens_out")
-
-
 def _calls(name: str, folder: Any, cents: bool = False) -> tuple[Floats, tuple[str, ...]]:
     """The scores of models in AgentOpt, and the prices of calls; without the questions of which a call has failed."""
     path, prices, cells = fetched(name, folder), _TABLE["prices"], dict[tuple[int, str], list[float]]()
-    rows: list[Any] = _read(path, CALLS, lambda row: [row[one] for one in CALLS]) if path.suffix == ".csv" else []
+    heads, rows = ("item", "model", "score", "tokens_in", "tokens_out"), list[Any]()
+    if path.suffix == ".csv":
+        rows = _read(path, heads, lambda row: [row[one] for one in heads])
     for of in () if rows else map(json.loads, path.read_text(encoding="utf-8").splitlines()):
         for call in of["datapoint_results"]:
             used = (sum(call[f"{side}_tokens"].values()) for side in ("input", "output"))
