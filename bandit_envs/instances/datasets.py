@@ -343,13 +343,12 @@ def score_table(name: str, folder: str | Path | None = None, **columns: Any) -> 
     return found.T, ()
 
 
-CALLS = ("item", "model", "score", "tokens_in", "tokens_out")
-
-
 def _calls(name: str, folder: Any, cents: bool = False) -> tuple[Floats, tuple[str, ...]]:
     """The scores of models in AgentOpt, and the prices of calls; without the questions of which a call has failed."""
     path, prices, cells = fetched(name, folder), _TABLE["prices"], dict[tuple[int, str], list[float]]()
-    rows: list[Any] = _read(path, CALLS, lambda row: [row[one] for one in CALLS]) if path.suffix == ".csv" else []
+    heads, rows = ("item", "model", "score", "tokens_in", "tokens_out"), list[Any]()
+    if path.suffix == ".csv":
+        rows = _read(path, heads, lambda row: [row[one] for one in heads])
     for of in () if rows else map(json.loads, path.read_text(encoding="utf-8").splitlines()):
         for call in of["datapoint_results"]:
             used = (sum(call[f"{side}_tokens"].values()) for side in ("input", "output"))
@@ -363,11 +362,10 @@ def _calls(name: str, folder: Any, cents: bool = False) -> tuple[Floats, tuple[s
 
 def _outcomes(folder: Any) -> tuple[Floats, tuple[str, ...]]:
     """Whether the JSON of each model was valid, in the order of the requests' names."""
-    models = [name[5:-6] for name in FILES if name.startswith("json/")]
+    models = tuple(name[5:-6] for name in FILES if name.startswith("json/"))
     paths = [fetched(f"json/{one}.jsonl", folder) for one in models]
     if paths[0].suffix == ".csv":
-        return np.array(_read(paths[0], models, lambda row: [float(row[one]) for one in models])), tuple(models)
+        return np.array(_read(paths[0], models, lambda row: [float(row[one]) for one in models])), models
     read = ([json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] for path in paths)
-    return np.array([[x["passed"] for x in sorted(rows, key=lambda x: x["id"])] for rows in read], float).T, tuple(
-        models
-    )
+    columns = [[float(x["passed"]) for x in sorted(rows, key=lambda x: str(x["id"]))] for rows in read]
+    return np.array(columns).T, models

@@ -24,6 +24,8 @@ FACTS = {  # arms, rows, range, the best two means
     "models-musr": (450, 756, (0, 1), (0.5357, 0.5119)),
     "models-wmt": (80, 5000, (0, 1), (0.2292, 0.2266)),
     "models-code": (17, 713, (0, 1), (0.7097, 0.6241)),
+    "models-bfcl": (9, 200, (0, 1), (0.72, 0.71)),
+    "models-json": (12, 1000, (0, 1), (0.964, 0.92)),
     "translators-ende": (10, 1418, (-25, 0), (-0.746, -0.911)),
     "translators-zhen": (10, 2000, (-25, 0), (-3.434, -3.615)),
     "maize": (55, 27, (0, 20), (9.2495, 8.7422)),
@@ -103,6 +105,46 @@ def test_the_table_of_records_is_that_of_the_records(tmp_path: Path, monkeypatch
     (tmp_path / "livecodebench_repair.csv").write_text("question_id,a,b\nq2,20.0,50.0\n")
     with pytest.raises(ValueError, match="truncated or altered"):  # it comes first, and its checksum is known
         score_table("livecodebench_repair.json", tmp_path, index=0)
+
+
+def test_calls_have_scores_and_prices(found: Callable[[Any], Any], data_folder: Path) -> None:
+    """By hand: 23 of 198 x 9 calls failed, on 6 questions; all together cost 4.13 dollars."""
+    arms, table = found("calls-gpqa").arms, pd.read_csv(data_folder / "agentopt_gpqa.csv")
+    whole = table.groupby("item").filter(lambda rows: len(rows) == 9)
+    assert (len(table), whole["item"].nunique(), arms.items, arms.ranges) == (1759, 192, 192, ((0, 1), (0, 4)))
+    mean = whole.groupby("model")[["score", "dollars"]].mean().loc[list(found("calls-gpqa").arm_names)]
+    assert arms.means == pytest.approx(mean.to_numpy() * [1, 100], abs=1e-5)
+    assert table.dollars.sum() == pytest.approx(4.13, abs=0.01)
+    assert table.groupby("model").score.sum()[["Claude Opus 4.6", "Kimi K2.5"]].tolist() == [159, 139]
+
+
+def test_models_of_json_by_stratum(found: Callable[[Any], Any], data_folder: Path) -> None:
+    table = pd.read_csv(data_folder / "llm_json_outcomes.csv")
+    of = dict(zip(found("models-json").arm_names, found("models-json").arms.parameters[:, :-1], strict=True))
+    assert all((rows == table[model]).all() for model, rows in of.items())
+    assert table.groupby("stratum")["gpt-4.1-mini"].mean().tolist() == [0.996, 0.86, 1, 1]
+
+
+def test_records_of_calls_and_of_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two questions one has a call of each model. By hand: .25 + 2 * 1.25 dollars are 275 cents."""
+    name, lines = "agentopt_gpqa_200_bf.jsonl", list[str]()
+    monkeypatch.setitem(FILES, name, replace(FILES[name], sha256=None))
+    for i, model in enumerate(datasets._TABLE["prices"]):
+        used = {"input_tokens": {"a": 10**6}, "output_tokens": {"a": 10**6, "b": 10**6}}
+        calls = [{"datapoint_index": n, "score": 1.0 * (n == i), **used} for n in range(2 if i else 1)]
+        lines.append(json.dumps({"model_name": f"agent={model}", "datapoint_results": calls}))
+    (tmp_path / name).write_text("\n".join(lines))
+    table, names = score_table(name, tmp_path, cents=True)
+    assert names[0] == "Claude 3 Haiku"
+    assert table.shape == (1, 9, 2)
+    assert table[0, :2].tolist() == [[1.0, 275.0], [0.0, 1100.0]]
+    (tmp_path / "json").mkdir()
+    for i, one in enumerate(file for file in FILES if file.startswith("json/")):
+        rows = [{"id": "b", "passed": i > 0}, {"id": "a", "passed": i == 0}]
+        (tmp_path / one).write_text("\n".join(map(json.dumps, rows)))
+    table, names = score_table("json/unnamed.jsonl", tmp_path)
+    assert names[:2] == ("unnamed", "deepseek-llm-7b")
+    assert table[:, :2].tolist() == [[1, 0], [0, 1]]
 
 
 # Pickles --------------------------------------------------------------------------------------------------------------
