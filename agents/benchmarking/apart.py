@@ -30,7 +30,7 @@ import cloudpickle
 import numpy as np
 
 from ..core.agent import Agent
-from ..core.certified import CERTIFICATE, Certified
+from ..core.certified import OPTIONS
 from ..core.files import json_form
 from ..core.forms import forms_of
 from ..core.parameters import taken
@@ -43,7 +43,7 @@ PATIENCE = 2.0  # seconds in which a process is to end by itself
 LIBRARIES = ("agents.", "gymnasium.", "stable_baselines3.", "sb3_contrib.", "torch.", "types.SimpleNamespace")
 DECIDING = ("play", "predict", "choose", "initial_state", "recommend", "recommended")
 SAID = ("name", "source", "anytime", "observation", "needs")  # of an agent, and of what makes it
-FACTS = (*SAID, "stops", "coordinates", "promises", "resumes", "own_bounds", "by_place", "prices", "delta")
+FACTS = (*SAID, "stops", "coordinates", "promises", "resumes", "own_bounds", "by_place", "prices", "delta", "completes")
 
 
 def apart(recipe: Recipe) -> Recipe:
@@ -57,9 +57,6 @@ def apart(recipe: Recipe) -> Recipe:
     target: Any = recipe.target
     if _stays(target):
         return recipe
-    if type(target) is Certified:  # the certificate is ours
-        given = {"stop": CERTIFICATE, **target._parameters}
-        return apart(replace(recipe, target=given.pop("agent"), parameters={**given, **recipe.parameters}))
     own = replace(recipe, parameters={}, made=None)
     child = _Child(own.name, _pickled(own.name, (getattr(sys.modules["__main__"], "__file__", None), own)))
     if own._is_model:
@@ -68,8 +65,8 @@ def apart(recipe: Recipe) -> Recipe:
     def made(task: Any, **given: Any) -> Any:
         return child.make(task, given)
 
-    kinds, names = inspect.Parameter, taken(own._maker())
-    takes = [kinds("_", kinds.VAR_KEYWORD)] if names is None else [kinds(x, kinds.KEYWORD_ONLY) for x in names]
+    kinds, names = inspect.Parameter, [*(taken(own._maker()) or recipe.parameters), "stop", *OPTIONS]
+    takes = [kinds(name, kinds.KEYWORD_ONLY) for name in dict.fromkeys(names)]
     vars(made).update({x: getattr(target, x) for x in (*SAID, "solves") if hasattr(target, x)})
     vars(made)["__signature__"] = inspect.Signature([kinds("task", kinds.POSITIONAL_ONLY), *takes])
     return replace(recipe, target=made, made=None)
@@ -77,8 +74,6 @@ def apart(recipe: Recipe) -> Recipe:
 
 def _stays(target: Any) -> bool:
     """Whether what a target makes runs no code of a user's own, or compiled code alone."""
-    if isinstance(target, functools.partial):
-        return _stays(target.func)
     if isinstance(target, FunctionType):
         home = sys.modules.get(target.__module__)
         return target.__module__.startswith("agents.") and target.__globals__ is getattr(home, "__dict__", None)
@@ -141,7 +136,8 @@ def _written(error: BaseException) -> list[Any]:
 
 def _read(kind: str, text: str, trace: str, cause: Any) -> Exception:
     """An error of Python's own kinds, or a RuntimeError in the place of another."""
-    error, known = RuntimeError(f"{kind}: {text}"), getattr(builtins, kind, None)
+    known: Any = getattr(builtins, kind, None)
+    error: Exception = RuntimeError(f"{kind}: {text}")
     with suppress(TypeError):
         error = known(text) if issubclass(known, Exception) else error
     error.add_note(f"In the process of the agent:\n{trace}")
@@ -211,13 +207,12 @@ def _child_of(name: str, payload: bytes) -> _Child:
 
 def _end(process: Any) -> str:
     """End a process, and say how it has ended."""
-    for pipe in (process.stdin, process.stdout):
-        with suppress(OSError):
-            pipe.close()
-    with suppress(subprocess.TimeoutExpired):
-        return f"the exit code {process.wait(PATIENCE)}"
+    with suppress(subprocess.TimeoutExpired, ValueError):
+        process.communicate(timeout=PATIENCE)
     process.kill()
-    return f"the exit code {process.wait()}"
+    with suppress(ValueError):
+        process.communicate()
+    return f"the exit code {process.returncode}"
 
 
 class _Held:
@@ -234,10 +229,11 @@ class ApartPolicy:
     """An object with `predict` that plays in a process of its own."""
 
     def __init__(self, task: Any, child: _Child, given: dict[str, Any], facts: dict[str, Any]) -> None:
-        vars(self).update(facts["said"], made_for=task, child=child, given=given, described=facts["described"])
+        vars(self).update(facts["said"])
+        self.made_for, self.child, self.given, self.facts = task, child, given, facts
 
     @functools.cached_property
-    def _held(self) -> _Held:
+    def _held(self) -> Any:
         return self.child.make(self.made_for, self.given)._held
 
     def __getstate__(self) -> dict[str, Any]:
@@ -249,7 +245,7 @@ class ApartPolicy:
 
     def description(self, alike: bool) -> str:
         """What `described` says of the agent itself."""
-        return str(self.described[alike])
+        return str(self.facts["described"][alike])
 
     def predict(self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: Any = True) -> Any:
         """The next actions, and the state."""
@@ -262,33 +258,21 @@ class ApartAgent(ApartPolicy, Agent):
     """An `Agent` that plays in a process of its own."""
 
     bulk = True  # it may be
+    choose: Any = ApartPolicy.predict  # which is asked in its place
+    predict: Any = ApartPolicy.predict
+    _brought: Any = True
 
     def __init__(self, task: Any, child: _Child, given: dict[str, Any], facts: dict[str, Any]) -> None:
         ApartPolicy.__init__(self, task, child, given, facts)
-        vars(self).update(solves=(task.problem,))
+        vars(self).update(solves=(task.problem,), _parameters=given)
         Agent.__init__(self, task)
-        self._brought, self._parameters, self.text = True, given, facts["text"]
-
-    def _asked(self, do: str, observation: Any, state: Any = None, slots: Any = None) -> tuple[Any, dict[str, Any]]:
-        return self.child.ask(do, {**observation, "*": slots}, self._held, state)
-
-    def initial_state(self, observation: Any) -> Any:
-        return self._asked("_made", observation)[0]["held"]
-
-    def _begun(self, observation: Any, state: Any) -> Any:
-        pulls = observation["pulls"]
-        begun = pulls.reshape(len(pulls), -1).any(axis=1).all()
-        return state if begun else self._asked("_begun", observation, state)[0]["held"]
-
-    def choose(self, observation: Any, state: Any) -> Any:
-        found = self._asked("choose", observation, state)[1]
-        return found.get("", tuple(found.values()))
 
     def recommend(self, observation: Any, state: Any = None, slots: Any = None) -> Any:
-        return self._asked("recommend", observation, state, slots)[1][""]
+        """The answer."""
+        return self.child.ask("recommend", {**observation, "*": slots}, self._held, state)[1][""]
 
     def __repr__(self) -> str:
-        return self.text
+        return str(self.facts["text"])
 
 
 def _serve() -> None:
@@ -314,22 +298,23 @@ def _answered(held: dict[Any, Any], asked: dict[str, Any], arrays: dict[str, Any
     """The answer to a question: words, and arrays by name."""
     for number in asked["dropped"]:
         del held[number]
-    do, state, more, words, out = asked["do"], held.get(asked["state"]), arrays.pop("*", None), {}, None
-    if do == "make":
-        payload, task, given = pickle.loads(arrays[""])
+    agent, new, more, words = *map(held.get, (asked["of"], asked["state"])), arrays.pop("*", None), dict[str, Any]()
+    seen, out = arrays.get("", arrays), None
+    if asked["do"] == "make":
+        payload, task, given = pickle.loads(seen)
         sys.modules["__main__"].__file__, recipe = pickle.loads(payload)
         new = behind(recipe.target) if task is None else recipe.make(task, **given)
         words = _facts(new)
+    elif asked["do"] == "recommend":
+        out = agent.recommend(seen, new, more)
     else:
-        known = {"_made": (), "recommend": (state, more)}.get(do, (state,) if more is None else (state, more))
-        how = {"deterministic": True} if do == "predict" else {}
-        out = getattr(held[asked["of"]], do)(arrays.get("", arrays), *known, **how)
-        out, new = out if do == "predict" else (None, out) if do in ("_made", "_begun") else (out, state)
-    same = new is state and new is not None
-    number = asked["state"] if same else None if new is None else 1 + max(held, default=0)
-    held.update({} if number is None else {number: new})
-    named = out if isinstance(out, Mapping) else dict(enumerate(out)) if isinstance(out, tuple) else {"": out}
-    return words | {"held": number}, named
+        out, new = agent.predict(seen, new, more, deterministic=True)
+    if new is not None and (asked["state"] is None or new is not held[asked["state"]]):
+        words["held"] = 1 + max(held, default=0)
+        held[words["held"]] = new
+    else:
+        words["held"] = None if new is None else asked["state"]
+    return words, out if isinstance(out, Mapping) else {"": out}
 
 
 def _facts(agent: Any) -> dict[str, Any]:
