@@ -105,24 +105,25 @@ def _pickled(name: str, value: object) -> Any:
 
 def _put(pipe: Any, words: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
     """Write a message."""
-    found = {name: np.asarray(one) for name, one in arrays.items() if one is not None}
-    heads = [(name, one.dtype.str, one.shape) for name, one in found.items()]
-    head = json.dumps([words, heads], default=json_form).encode()
-    body = b"".join([head, *(one.tobytes() for one in found.values())])
-    pipe.write(len(head).to_bytes(8, "little") + len(body).to_bytes(8, "little") + body)
+    found = [(name, np.asarray(one, order="C")) for name, one in arrays.items() if one is not None]
+    found.sort(key=lambda each: -each[1].itemsize)  # so that all are aligned
+    head = json.dumps([words, [(name, one.dtype.str, one.shape) for name, one in found]], default=json_form).encode()
+    head += b" " * (-len(head) % 64)
+    size = len(head) + sum(one.nbytes for _, one in found)
+    pipe.write(b"".join([np.array([len(head), size]), head, *(one for _, one in found)]))
     pipe.flush()
 
 
 def _get(pipe: Any) -> tuple[Any, dict[str, Any]]:
     """Read a message; a number is in the place of an array without axes. An EOFError where the other has ended."""
-    sizes, found = pipe.read(16), dict[str, Any]()
-    at, size = (int.from_bytes(part, "little") for part in (sizes[:8], sizes[8:]))
-    body = memoryview(pipe.read(size))
-    if len(sizes) < 16 or len(body) < size:
+    sizes, found = np.zeros(2, np.int64), dict[str, Any]()
+    pipe.readinto(sizes)
+    at, size = sizes.tolist()
+    if not at or pipe.readinto(body := np.empty(size, np.uint8)) < size:
         raise EOFError
-    words, heads = json.loads(bytes(body[:at]))
+    words, heads = json.loads(body[:at].tobytes())
     for name, kind, shape in heads:
-        array = np.frombuffer(body, kind, math.prod(shape), at).reshape(shape).copy()  # NumPy refuses objects
+        array = np.frombuffer(body, kind, math.prod(shape), at).reshape(shape)  # NumPy refuses objects
         at, found[name] = at + array.nbytes, array if shape else array.item()
     return words, found
 
