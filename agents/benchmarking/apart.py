@@ -24,7 +24,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from types import FunctionType
-from typing import Any
+from typing import Any, cast
 
 import cloudpickle
 import numpy as np
@@ -76,12 +76,12 @@ def _stays(target: Any) -> bool:
     """Whether what a target makes runs no code of a user's own, or compiled code alone."""
     if isinstance(target, FunctionType):
         home = sys.modules.get(target.__module__)
-        return target.__module__.startswith("agents.") and target.__globals__ is getattr(home, "__dict__", None)
+        return str(target.__module__).startswith("agents.") and target.__globals__ is getattr(home, "__dict__", None)
     kind: Any = target if isinstance(target, type) else type(target)
     if issubclass(kind, Agent) and kind.plays is True:
         ours = all(getattr(kind, how).__module__.startswith("agents.") for how in DECIDING)
         return ours or not kind.played.__module__.startswith("agents.")
-    if isinstance(target, Agent):
+    if isinstance(target, (Agent, ApartPolicy)) or not hasattr(kind, "predict"):
         return comes_with(kind) and all(_stays(vars(target)[x]) for x in ("agent", "policy") if x in vars(target))
     parts, model = [kind], getattr(target, "model", target)
     if not isinstance(target, type):
@@ -110,7 +110,7 @@ def _put(pipe: Any, words: Mapping[str, Any], arrays: Mapping[str, Any]) -> None
     head = json.dumps([words, [(name, one.dtype.str, one.shape) for name, one in found]], default=json_form).encode()
     head += b" " * (-len(head) % 64)
     size = len(head) + sum(one.nbytes for _, one in found)
-    pipe.write(b"".join([np.array([len(head), size]), head, *(one for _, one in found)]))
+    pipe.write(b"".join([np.array([len(head), size]).data, head, *(one.data for _, one in found)]))
     pipe.flush()
 
 
@@ -174,7 +174,7 @@ class _Child:
             except BaseException as error:
                 said, self.process = f"the process of the agent {self.name!r} has ended, with {_end(process)}", None
                 if isinstance(error, (OSError, EOFError, ValueError, TypeError)):
-                    raise RuntimeError(f"{said}: {error}") from error
+                    raise RuntimeError(said) from error
                 raise
         for kind, text in words["warnings"]:
             warnings.warn(text, getattr(builtins, kind, UserWarning), stacklevel=5)
@@ -240,6 +240,9 @@ class ApartPolicy:
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_held"}
 
+    def __repr__(self) -> str:
+        return str(self.facts["text"])
+
     def for_task(self, task: Any, **changed: Any) -> Any:
         """The same for another task."""
         return self.child.make(task, self.given | changed)
@@ -258,22 +261,19 @@ class ApartPolicy:
 class ApartAgent(ApartPolicy, Agent):
     """An `Agent` that plays in a process of its own."""
 
-    bulk = True  # it may be
+    bulk: bool = True  # it may be
     choose: Any = ApartPolicy.predict  # which is asked in its place
     predict: Any = ApartPolicy.predict
-    _brought: Any = True
 
     def __init__(self, task: Any, child: _Child, given: dict[str, Any], facts: dict[str, Any]) -> None:
         ApartPolicy.__init__(self, task, child, given, facts)
-        vars(self).update(solves=(task.problem,), _parameters=given)
+        vars(self).update(solves=(task.problem,))
         Agent.__init__(self, task)
+        vars(self).update(_brought=True, _parameters=given)
 
     def recommend(self, observation: Any, state: Any = None, slots: Any = None) -> Any:
         """The answer."""
         return self.child.ask("recommend", {**observation, "*": slots}, self._held, state)[1][""]
-
-    def __repr__(self) -> str:
-        return str(self.facts["text"])
 
 
 def _serve() -> None:
@@ -299,8 +299,8 @@ def _answered(held: dict[Any, Any], asked: dict[str, Any], arrays: dict[str, Any
     """The answer to a question: words, and arrays by name."""
     for number in asked["dropped"]:
         del held[number]
-    agent, new, more, words = *map(held.get, (asked["of"], asked["state"])), arrays.pop("*", None), dict[str, Any]()
-    seen, out = arrays.get("", arrays), None
+    agent, new, more = cast(Any, held.get(asked["of"])), held.get(asked["state"]), arrays.pop("*", None)
+    seen, words, out = arrays.get("", arrays), dict[str, Any](), cast(Any, None)
     if asked["do"] == "make":
         payload, task, given = pickle.loads(seen)
         sys.modules["__main__"].__file__, recipe = pickle.loads(payload)
