@@ -59,9 +59,9 @@ def digest(agent: object) -> int:
 
 def described(agent: object, alike: bool = False) -> str:
     """The class of an agent, its parameters, a model's weights; the source of a user's class. alike: of `digest`."""
-    kind = type(agent)
-    home = sys.modules.get(kind.__module__)  # what a class says of itself need not be so
-    ours = kind.__module__.startswith("agents.") and getattr(home, kind.__name__, None) is kind
+    kind, ours = type(agent), comes_with(type(agent))
+    if ours and hasattr(kind, "description"):  # it plays in another process
+        return str(agent.description(alike))  # type: ignore[attr-defined]
     parts = [kind.__qualname__ if alike and not ours else f"{kind.__module__}:{kind.__qualname__}"]
     if isinstance(agent, Agent):
         given = as_first_spelled(getattr(agent, "_parameters", {}), _alike if alike else None)
@@ -76,6 +76,12 @@ def described(agent: object, alike: bool = False) -> str:
     if weights:
         parts.append(f"weights {weights}")
     return ", ".join(parts)
+
+
+def comes_with(kind: type, *libraries: str) -> bool:
+    """Whether a class is of this package, or of libraries; what a class says of itself need not be so."""
+    found = getattr(sys.modules.get(kind.__module__), kind.__name__, None)
+    return found is kind and f"{kind.__module__}.{kind.__name__}".startswith(libraries or "agents.")
 
 
 def arms_of(envs: PureExplorationVectorEnv) -> str | None:
