@@ -24,13 +24,13 @@ from ..core.certified import CERTIFICATE, OPTIONS, own_certifier
 from ..core.optional import pandas
 from ..evaluation import Evaluation, evaluate
 from ..evaluation.execution import jobs_number
-from ..evaluation.identity import digest, hashed
+from ..evaluation.identity import comes_with, digest, hashed
 from ..evaluation.plan import make_envs
 from ..evaluation.progress import shown
 from ..evaluation.statistics import clopper_pearson
 from ..models.cards import trained_on
 from ..registry import Recipe, recipes_of
-from .apart import apart
+from .apart import ApartPolicy, apart
 from .scores import CUT, REPLICATES, interquartile_mean, percentile_interval, replicates, score
 
 if TYPE_CHECKING:
@@ -439,7 +439,8 @@ def _cell(
 def _proof(agent: Any, recipe: Recipe, task: BenchmarkTask) -> str:
     """By what an agent stops: "certificate", that of the suite at the task's delta; a proof of its "own"; or "none"."""
     by_one = own_certifier(agent) is not None and getattr(agent, "delta", None) == task.kwargs["delta"]
-    ours = type(agent).__module__.startswith("agents.") and not recipe.parameters and agent.name in _promised()
+    ours = comes_with(type(agent)) and not isinstance(agent, ApartPolicy) and not recipe.parameters
+    ours = ours and agent.name in _promised()
     if ours or getattr(agent, "proven", False) or by_one and {*OPTIONS} & {*recipe.parameters}:
         return "own"
     return CERTIFICATE if by_one else "none"
