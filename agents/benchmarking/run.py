@@ -298,28 +298,26 @@ def benchmark(
     solved = {label: recipe.solves for label, recipe in recipes.items()}  # nothing: it does not say
     taken = [(task, label) for task in tasks for label in recipes if task.problem in (solved[label] or task.problem)]
     taken += [(task, "uniform") for task in tasks if "uniform" not in recipes]
-    clock, said, played = Clock(taken), dict[str, str](), []
+    clock, said = Clock(taken), dict[str, str]()
     [plain] = recipes_of("uniform").values()
     recipes = {label: recipe if recipe == plain else apart(recipe) for label, recipe in recipes.items()}
     for task in tasks:
         base = play(task, "uniform", plain, out)
-        task = task if base.value != base.value else replace(task, uniform=base.value)
-        played.append(task)
         clock.done(task, "uniform", base.seconds)
         for label, recipe in recipes.items():
             found = base if recipe == plain else play(task, label, recipe, out)
-            cells[label].append(cell := _scored(replace(found, agent=label, task=task), base.values))
+            cells[label].append(cell := _scored(replace(found, agent=label), base))
             clock.done(task, label, cell.seconds)
             lacks = np.isnan(cell.value)
             text = f"{cell.score:.3f}" if task.scored else f"{cell.value:.5g} pulls, not scored"
             text = f"{label}: {cell.note}" if lacks else f"{task.name}, {label}: {text}"
             if show and not (lacks and said.setdefault(cell.kind, task.name) != task.name):
                 print(f"{text}; about {clock.left:.0f} s left", file=sys.stderr, flush=True)
-    return Benchmark(named, tuple(played), cells)
+    return Benchmark(named, tasks, cells)
 
 
-def _scored(cell: Cell, base: NDArray[np.float64]) -> Cell:
-    """A cell with its score, given what `uniform` has in each episode."""
+def _scored(cell: Cell, base: Cell) -> Cell:
+    """A cell with its score, given that of `uniform`."""
     task, note = cell.task, [cell.note] * bool(cell.note)
     if np.isnan(cell.value):
         return cell
@@ -327,7 +325,7 @@ def _scored(cell: Cell, base: NDArray[np.float64]) -> Cell:
         note.append(f"{cell.value:.5g} {BEYOND}, {task.bound:.5g}")
     found = (np.nan, NONE)
     if task.scored:
-        found = float(score(task, cell.value, task.uniform)), replicates(task, cell.values, base, SEED)
+        found = float(score(task, cell.value, base.value)), replicates(task, cell.values, base.values, SEED)
     return replace(cell, score=found[0], samples=found[1], note="; ".join(note))
 
 

@@ -18,15 +18,16 @@ Floats = NDArray[np.float64]
 
 
 def score(task: BenchmarkTask, value: Floats | float, uniform: Floats | float) -> Floats:
-    """The score of mean values on a task where `uniform` has these, elementwise: 0 there, 1 at `task.best`.
+    """The score of mean values on episodes where `uniform` has these, elementwise: 0 there.
 
-    With a budget a value is a mean score: (value - uniform) / (best - uniform). With a delta it is a mean number of
-    pulls: log(uniform / value) / log(uniform / best). To halve the pulls then adds the same score at any level.
+    With a budget a value is a mean score: (value - uniform) / (task.best - task.uniform). With a delta it is a mean
+    number of pulls: log(uniform / value) / log(task.uniform / task.best). To halve the pulls then adds the same score
+    at any level. The unit is that of the printed episodes, on which 1 is at `task.best`.
     """
-    x, base = np.maximum(np.asarray(value, np.float64), 1e-9), np.asarray(uniform, np.float64)
+    x, base = np.asarray(value, np.float64), np.asarray(uniform, np.float64)
     if task.fixed_confidence:
-        return np.asarray(np.log(base / x) / np.log(base / task.best))
-    return np.asarray((value - base) / (task.best - base))
+        return np.asarray(np.log(base / np.maximum(x, 1e-9)) / math.log(task.uniform / task.best))
+    return np.asarray((x - base) / (task.best - task.uniform))
 
 
 def interquartile_mean(scores: Floats) -> Floats:
