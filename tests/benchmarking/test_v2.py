@@ -151,12 +151,12 @@ class Replay(Own):
         return np.array([TRUTHS.get((facts(self.task), int(seed)), none) for seed in seeds])
 
 
-class FortyRounds(Own):
-    """All arms in turn, forty times, then it stops."""
+class FourRounds(Own):
+    """All arms in turn, four times, then it stops."""
 
     def choose(self, observation: Any, state: Any) -> Any:
         pulls = observation["pulls"]
-        return np.where(pulls.sum(axis=1) < 40 * pulls.shape[1], pulls.argmin(axis=1), self.task.stop)
+        return np.where(pulls.sum(axis=1) < 4 * pulls.shape[1], pulls.argmin(axis=1), self.task.stop)
 
 
 class NeverPulls(Own):
@@ -236,15 +236,15 @@ def test_public_seeds_depend_on_the_agent_and_samples_do_not(small: tuple[Benchm
     assert digest(agents.make("uniform", task.env())) != digest(agents.make("lucb", task.env()))
 
 
-def test_forty_rounds_and_a_delta_of_ones_own_are_marked(small: tuple[BenchmarkTask, ...]) -> None:
-    result = agents.benchmark({"forty": FortyRounds, "sure": "evidence(delta=.9)"}, list(DELTAS))
+def test_four_rounds_and_a_delta_of_ones_own_are_marked(small: tuple[BenchmarkTask, ...]) -> None:
+    result = agents.benchmark({"four": FourRounds, "sure": "evidence(delta=.9)"}, list(DELTAS))
     summary = result.summary().set_index("agent")
-    for agent in ("forty", "sure"):
+    for agent in ("four", "sure"):
         assert summary.loc[agent, "delta"] == summary.loc[agent, "delta_low"] == -1
         assert summary.loc[agent, "invalid"]
     notes = [cell.note for cell in result.cells["sure"]]
     assert all("a delta of its own, 0.9, in place of the task's, 0.1" in note for note in notes)
-    assert "delta is 0.1" in " ".join(cell.note for cell in result.cells["forty"])
+    assert "delta is 0.1" in " ".join(cell.note for cell in result.cells["four"])
 
 
 class Smooth(Own):
