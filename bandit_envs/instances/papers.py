@@ -173,8 +173,8 @@ def _stone(
 
 def _flow_lines() -> Instance:
     """All lines whose rates sum to 20, and whose places do; the file has their throughput by the Markov chain."""
-    lines = np.loadtxt(datasets.SHIPPED / "tpmax_20.csv", delimiter=",", skiprows=1)
-    return _instance(FlowLine(lines), "flow-lines", {})
+    table = np.loadtxt(datasets.SHIPPED / "tpmax_20.csv", delimiter=",", skiprows=1)
+    return _instance(FlowLine(table), "flow-lines", {})
 
 
 def _ladder(K: int = 10, alpha: float = 0.3, sd: float = 0.5) -> Instance:
