@@ -442,11 +442,11 @@ class Shared(Arms):
 class FlowLine(Arms):
     """Lines of three exponential servers, simulated: a sample is minus the mean time of 50 departures, after 200.
 
-    A stage holds the job in service, too; a job that is done waits in its server while the next stage is full. After
-    200 departures means are off by less than .1 %. Variances are those of Poisson departures, up to a third too large.
+    A job that is done waits in its server while the next stage is full. The bias that is left is below .1 %.
 
     Args:
-        lines: (K, 6): three rates, the places of the stages of servers 2 and 3, the exact throughput. All are > 0.
+        lines: (K, 6), > 0: three rates; the places of stages 2 and 3, with that in service; the exact throughput.
+            Variances are those of Poisson departures, which are up to a third too large.
     """
 
     distribution, code = "flow-line", LINE

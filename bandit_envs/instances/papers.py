@@ -173,8 +173,8 @@ def _stone(
 
 def _flow_lines() -> Instance:
     """All lines whose rates sum to 20, and whose places do; the file has their throughput by the Markov chain."""
-    lines = np.loadtxt(datasets.SHIPPED / "tpmax_20.csv", delimiter=",", skiprows=1)
-    return _instance(FlowLine(lines), "flow-lines", {})
+    table = np.loadtxt(datasets.SHIPPED / "tpmax_20.csv", delimiter=",", skiprows=1)
+    return _instance(FlowLine(table), "flow-lines", {})
 
 
 def _ladder(K: int = 10, alpha: float = 0.3, sd: float = 0.5) -> Instance:
@@ -230,7 +230,8 @@ def _named(name: str, problem: str, row: dict[str, Any]) -> NamedInstance:
     def fixed() -> Instance:
         return _instance(from_dict(row["arms"]), name, row["defaults"])
 
-    make, *given = row.get("make", [name.replace("-", "_")])
+    table = ["scores", name, [0.0, 1.0], {}, 1.0] if name.startswith("models-") else [name.replace("-", "_")]
+    make, *given = row.get("make", table)
     build = fixed if "arms" in row else partial(globals()[f"_{make}"], *given)
     files = [file for file in datasets.FILES if file.startswith(tuple(row.get("files", ())))]
     ships = all((datasets.SHIPPED / file).is_file() for file in files)

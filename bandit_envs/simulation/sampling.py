@@ -183,8 +183,7 @@ def _flow_line(sim, u, at, d):
             c, second = c + moves, not moves
         else:
             done, c, second = done + 1, c - (not second), False
-        if moves:
-            a, first = a - (not first), False
+        a, first = a - (moves and not first), first and not moves
     return -time / DEPARTURES
 
 

@@ -122,12 +122,12 @@ class Replay(Own):
         return np.array([truths.get(int(seed), none) for seed in seeds])
 
 
-class FortyRounds(Own):
-    """All arms in turn, forty times, then it stops."""
+class FourRounds(Own):
+    """All arms in turn, four times, then it stops."""
 
     def choose(self, observation: Any, state: Any) -> Any:
         pulls = observation["pulls"]
-        return np.where(pulls.sum(axis=1) < 40 * pulls.shape[1], pulls.argmin(axis=1), self.task.stop)
+        return np.where(pulls.sum(axis=1) < 4 * pulls.shape[1], pulls.argmin(axis=1), self.task.stop)
 
 
 class NeverPulls(Own):
@@ -216,17 +216,17 @@ def test_public_seeds_depend_on_the_agent_and_samples_do_not(small: tuple[Benchm
 
 
 def test_a_stop_that_is_too_soon_gains_nothing(small: tuple[BenchmarkTask, ...]) -> None:
-    """After forty rounds, or at a delta of one's own, `uniform` goes on: its pulls, its answers, and an entry apart."""
-    names = {"forty": FortyRounds, "sure": "evidence(delta=.9)", "uniform": "uniform", "evidence": "evidence"}
+    """After four rounds, or at a delta of one's own, `uniform` goes on: its pulls, its answers, and an entry apart."""
+    names = {"four": FourRounds, "sure": "evidence(delta=.9)", "uniform": "uniform", "evidence": "evidence"}
     result = agents.benchmark(names, list(DELTAS))
-    for forty, sure, uniform, evidence in zip(*result.cells.values(), strict=True):
-        assert (forty.values >= uniform.values).all()
-        assert forty.errors <= uniform.errors
+    for four, sure, uniform, evidence in zip(*result.cells.values(), strict=True):
+        assert (four.values >= uniform.values).all()
+        assert four.errors <= uniform.errors
         assert sure.own.pulls < sure.value
         assert evidence.own[:2] == ("certificate", evidence.value)
     apart = result.stops("none")
-    assert set(apart["agent"]) == {"forty", "sure"}
-    assert (apart["pulls"] <= 40 * 20).all()
+    assert set(apart["agent"]) == {"four", "sure"}
+    assert (apart["pulls"] <= 4 * 20).all()
     assert apart["errors"].max() > 0
     assert result.stops("own").empty
 

@@ -26,7 +26,10 @@ DISTRIBUTIONS = [
     {"distribution": "categorical", "values": [1, 2, 3], "probabilities": [[1, 1, 1], [0, 1, 2], [5, 0, 1]]},
     {"distribution": "resampled", "rows": [[0, 1], [2, 3, 4], [1]]},
     {"distribution": "tabulated", "quantiles": [[0, 0.5, 1], [0.2, 0.3, 0.9], [1, 1, 2]]},
-    {"distribution": "flow-line", "lines": [[1, 1, 18, 1, 19, 2 / 3], [1, 1, 18, 2, 18, 0.75]]},
+    {
+        "distribution": "flow-line",
+        "lines": [[1, 1, 18, 1, 19, 2 / 3], [1, 1, 18, 2, 18, 0.75], [7, 7, 6, 8, 12, 5.776]],
+    },
     *({"sampler": {"distribution": distribution, "arms": 3}} for distribution in ("bernoulli", "gaussian", "uniform")),
     {"sampler": {"distribution": "gaussian", "arms": 3, "mean": {"normal": [1.0, 1.0]}}},
 ]
