@@ -226,7 +226,7 @@ def test_a_stop_that_is_too_soon_gains_nothing(small: tuple[BenchmarkTask, ...])
         assert evidence.own[:2] == ("certificate", evidence.value)
     apart = result.stops("none")
     assert set(apart["agent"]) == {"four", "sure"}
-    assert (apart["pulls"] <= 4 * 20).all()
+    assert (apart["pulls"][apart["agent"] == "four"] <= 4 * 20).all()
     assert apart["errors"].max() > 0
     assert result.stops("own").empty
 
