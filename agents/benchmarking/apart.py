@@ -62,9 +62,7 @@ def apart(recipe: Recipe) -> Recipe:
     if own._is_model:
         return replace(recipe, target=child.make(None, {}), made=None)
 
-    def made(task: Any, **given: Any) -> Any:
-        return child.make(task, given)
-
+    made: Any = lambda task, **given: child.make(task, given)
     kinds, names = inspect.Parameter, [*(taken(own._maker()) or recipe.parameters), "stop", *OPTIONS]
     takes = [kinds(name, kinds.KEYWORD_ONLY) for name in dict.fromkeys(names)]
     vars(made).update({x: getattr(target, x) for x in (*SAID, "solves") if hasattr(target, x)})
@@ -208,11 +206,10 @@ def _child_of(name: str, payload: bytes) -> _Child:
 
 def _end(process: Any) -> str:
     """End a process, and say how it has ended."""
-    with suppress(subprocess.TimeoutExpired, ValueError):
-        process.communicate(timeout=PATIENCE)
-    process.kill()
-    with suppress(ValueError):
-        process.communicate()
+    for limit in (PATIENCE, None):
+        with suppress(subprocess.TimeoutExpired, ValueError):  # of pipes that are closed
+            process.communicate(timeout=limit)
+        process.kill()
     return f"the exit code {process.returncode}"
 
 
