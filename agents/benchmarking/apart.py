@@ -63,8 +63,8 @@ def apart(recipe: Recipe) -> Recipe:
         return replace(recipe, target=child.make(None, {}), made=None)
 
     made: Any = lambda task, **given: child.make(task, given)
-    kinds, names = inspect.Parameter, [*(taken(own._maker()) or recipe.parameters), "stop", *OPTIONS]
-    takes = [kinds(name, kinds.KEYWORD_ONLY) for name in dict.fromkeys(names)]
+    kinds, names = inspect.Parameter, (*recipe.parameters, *(taken(own._maker()) or ()), "stop", *OPTIONS)
+    takes = [kinds(name, kinds.KEYWORD_ONLY) for name in dict.fromkeys(names)]  # which are checked there
     vars(made).update({x: getattr(target, x) for x in (*SAID, "solves") if hasattr(target, x)})
     vars(made)["__signature__"] = inspect.Signature([kinds("task", kinds.POSITIONAL_ONLY), *takes])
     return replace(recipe, target=made, made=None)

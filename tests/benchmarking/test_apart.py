@@ -228,6 +228,9 @@ def test_an_agent_is_described_as_itself(agent: Any) -> None:
     here, there = (one.make(TASK) for one in (recipe_of(agent), apart(recipe_of(agent))))
     assert (digest(here), described(here)) == (digest(there), described(there))
     assert "lsa" not in described(there)
+    for carried in (lambda recipe: recipe, apart):
+        with pytest.raises(ValueError, match="has no parameter 'other'; it takes none"):
+            carried(replace(recipe_of(Liar), parameters={"other": 1})).make(TASK)
 
 
 def test_proxies_are_copied_and_pickled() -> None:
