@@ -35,6 +35,8 @@ TASK = (
     .env(actions="full")
     .unwrapped.task
 )
+SEEN = {name: np.zeros((1, 3), kind) for name, kind in {"pulls": int, "total": float, "variance": float}.items()}
+SEEN |= {"mean": np.array([[0, 0, 1.0]]), "remaining": np.array([[9]]), "public_seed": np.array([[1]], np.uint64)}
 COLUMNS = ("score", "correct", "total_pulls", "truncated")
 
 
@@ -228,6 +230,9 @@ def test_an_agent_is_described_as_itself(agent: Any) -> None:
     here, there = (one.make(TASK) for one in (recipe_of(agent), apart(recipe_of(agent))))
     assert (digest(here), described(here)) == (digest(there), described(there))
     assert "lsa" not in described(there)
+
+
+def test_other_parameters_are_refused() -> None:
     for carried in (lambda recipe: recipe, apart):
         with pytest.raises(ValueError, match="has no parameter 'other'; it takes none"):
             carried(replace(recipe_of(Liar), parameters={"other": 1})).make(TASK)
@@ -236,14 +241,11 @@ def test_an_agent_is_described_as_itself(agent: Any) -> None:
 def test_proxies_are_copied_and_pickled() -> None:
     task = TASK
     agent = apart(recipe_of(f"{__name__}:Turns(step=1)")).make(task)
-    one = np.zeros((1, 3))
-    seen = {"pulls": one.astype(int), "total": one, "mean": np.array([[0, 0, 1.0]]), "variance": one}
-    seen |= {"remaining": np.array([[9]]), "public_seed": np.array([[1]], np.uint64)}
     for each in (agent, copy.deepcopy(agent), pickle.loads(pickle.dumps(agent))):
         assert repr(each) == repr(Turns(task, 1))
-        action, state = each.predict(seen)
+        action, state = each.predict(SEEN)
         assert action["arm"].tolist() == [2]
-        assert each.recommend(seen, state, np.array([0])).tolist() == [[False, False, True]]
+        assert each.recommend(SEEN, state, np.array([0])).tolist() == [[False, False, True]]
 
 
 @pytest.fixture(scope="module")
@@ -274,10 +276,10 @@ def test_errors_come_back(faulty: Any, how: str, kind: type[Exception], text: st
 
 
 def test_a_process_that_has_died_stays_so() -> None:
-    recipe = apart(recipe_of(f"{__name__}:Faulty(how='dies')"))
+    agent = apart(recipe_of(f"{__name__}:Faulty(how='dies')")).make(TASK)
     for _ in range(2):
         with pytest.raises(RuntimeError, match="the process of the agent '.*Faulty' has ended, with the exit code 7"):
-            played(recipe)
+            _ = [agent.predict(SEEN) for _ in range(5)]
 
 
 def test_warnings_come_back_and_prints_go_to_standard_error(faulty: Any, capfd: pytest.CaptureFixture[str]) -> None:
