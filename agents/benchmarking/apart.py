@@ -62,11 +62,9 @@ def apart(recipe: Recipe) -> Recipe:
     if own._is_model:
         return replace(recipe, target=child.make(None, {}), made=None)
 
-    def made(task: Any, **given: Any) -> Any:
-        return child.make(task, given)
-
-    kinds, names = inspect.Parameter, [*(taken(own._maker()) or recipe.parameters), "stop", *OPTIONS]
-    takes = [kinds(name, kinds.KEYWORD_ONLY) for name in dict.fromkeys(names)]
+    made: Any = lambda task, **given: child.make(task, given)
+    kinds, names = inspect.Parameter, (*recipe.parameters, *(taken(own._maker()) or ()), "stop", *OPTIONS)
+    takes = [kinds(name, kinds.KEYWORD_ONLY) for name in dict.fromkeys(names)]  # which are checked there
     vars(made).update({x: getattr(target, x) for x in (*SAID, "solves") if hasattr(target, x)})
     vars(made)["__signature__"] = inspect.Signature([kinds("task", kinds.POSITIONAL_ONLY), *takes])
     return replace(recipe, target=made, made=None)
@@ -163,16 +161,14 @@ class _Child:
         """What the process answers: words, and arrays. Of an agent and a state that it holds."""
         words = {"do": do, "of": of and of.number, "state": state and state.number}
         with self.lock:
-            if of is None:
-                self.process = self.process or self._started()
-            if (process := self.process) is None or of and of.process is not process:
-                raise RuntimeError(f"the process of the agent {self.name!r} has ended")
+            process = self.process = self.process or self._started()
             self.dropped, words["dropped"] = [], self.dropped
             try:
                 _put(process.stdin, words, arrays)
                 words, found = _get(process.stdout)
             except BaseException as error:
-                said, self.process = f"the process of the agent {self.name!r} has ended, with {_end(process)}", None
+                _child_of.cache_clear()  # so that a worker begins another one
+                said = f"the process of the agent {self.name!r} has ended, with {_end(process)}"
                 if isinstance(error, (OSError, EOFError, ValueError, TypeError)):
                     raise RuntimeError(said) from error
                 raise
@@ -208,11 +204,10 @@ def _child_of(name: str, payload: bytes) -> _Child:
 
 def _end(process: Any) -> str:
     """End a process, and say how it has ended."""
-    with suppress(subprocess.TimeoutExpired, ValueError):
-        process.communicate(timeout=PATIENCE)
-    process.kill()
-    with suppress(ValueError):
-        process.communicate()
+    for limit in (PATIENCE, None):
+        with suppress(subprocess.TimeoutExpired, ValueError):  # of pipes that are closed
+            process.communicate(timeout=limit)
+        process.kill()
     return f"the exit code {process.returncode}"
 
 
@@ -220,10 +215,10 @@ class _Held:
     """The number of what a process holds: an agent, or the state of a batch."""
 
     def __init__(self, child: _Child, number: int) -> None:
-        self.child, self.number, self.process = child, number, child.process
+        self.child, self.number = child, number
 
     def __del__(self) -> None:
-        self.child.dropped += [self.number] * (self.process is self.child.process)
+        self.child.dropped.append(self.number)
 
 
 class ApartPolicy:

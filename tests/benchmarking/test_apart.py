@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,9 +32,11 @@ BUDGET = BenchmarkTask("a", "Threshold", {"budget": 60}, 40, 3, 4, "", 0.8, 0.9,
 DELTA = BenchmarkTask("b", "Threshold", {"delta": 0.1, "max_pulls": 400}, 20, 3, 4, "", 800.0, 200.0, "evidence")
 TASK = (
     BenchmarkTask("c", "BestArm", {"instance": "sampler(arms=3)", "budget": 9}, 9, 3, 4, "", 0, 1, "lsa")
-    .env()
+    .env(actions="full")
     .unwrapped.task
 )
+SEEN = {name: np.zeros((1, 3), kind) for name, kind in {"pulls": int, "total": float, "variance": float}.items()}
+SEEN |= {"mean": np.array([[0, 0, 1.0]]), "remaining": np.array([[9]]), "public_seed": np.array([[1]], np.uint64)}
 COLUMNS = ("score", "correct", "total_pulls", "truncated")
 
 
@@ -188,7 +191,6 @@ def test_agents_with_parameters_and_a_certificate_are_the_same() -> None:
     how = {"instance": "sampler(arms=3)", "delta": 0.3, "max_pulls": 900}
     there = same(f"{__name__}:Turns(step=2, stop='certificate')", "Threshold", env_kwargs=how)
     assert not there.column("x", "truncated").all()
-    same(Own(), "Threshold", env_kwargs={"delta": 0.2, "max_pulls": 100})
 
 
 def test_workers_have_processes_of_their_own() -> None:
@@ -217,33 +219,40 @@ def test_what_comes_with_the_package_stays() -> None:
     for agent in ("lsa", "apt(tolerance=0.05)", "uniform", "ppo", "evolved", Compiled):
         recipe = recipe_of(agent)
         assert apart(recipe) is recipe, agent
-    for agent in (Half, Fewest, by_function, Own(), Fewest(TASK)):
-        recipe = apart(recipe_of(agent))
-        assert recipe is not recipe_of(agent)
+    for other in (Half, Fewest, by_function, Own(), Fewest(TASK)):
+        recipe = apart(recipe_of(other))
+        assert recipe.target is not other
         assert apart(recipe) is recipe
 
 
-def test_an_agent_is_described_as_itself() -> None:
-    task = TASK
-    for agent in (f"{__name__}:Turns(step=5)", Liar, by_function, Own()):
-        here, there = recipe_of(agent).make(task), apart(recipe_of(agent)).make(task)
-        assert digest(here) == digest(there)
-        assert described(here) == described(there)
-    assert "lsa" not in described(apart(recipe_of(Liar)).make(task))
+@pytest.mark.parametrize("agent", [Liar, by_function])
+def test_an_agent_is_described_as_itself(agent: Any) -> None:
+    here, there = (one.make(TASK) for one in (recipe_of(agent), apart(recipe_of(agent))))
+    assert (digest(here), described(here)) == (digest(there), described(there))
+    assert "lsa" not in described(there)
+
+
+def test_other_parameters_are_refused() -> None:
+    for carried in (lambda recipe: recipe, apart):
+        with pytest.raises(ValueError, match="has no parameter 'other'; it takes none"):
+            carried(replace(recipe_of(Liar), parameters={"other": 1})).make(TASK)
 
 
 def test_proxies_are_copied_and_pickled() -> None:
     task = TASK
     agent = apart(recipe_of(f"{__name__}:Turns(step=1)")).make(task)
-    one = np.zeros((1, 3))
-    seen = {"pulls": one.astype(int), "total": one, "mean": np.array([[0, 0, 1.0]]), "variance": one}
-    seen |= {"remaining": np.array([[9]]), "public_seed": np.array([[1]], np.uint64)}
     for each in (agent, copy.deepcopy(agent), pickle.loads(pickle.dumps(agent))):
         assert repr(each) == repr(Turns(task, 1))
-        action, state = each.predict(seen)
+        action, state = each.predict(SEEN)
         assert action["arm"].tolist() == [2]
-        assert each.predict(seen, state)[1] is state
-        assert each.recommend(seen, state, np.array([0])).tolist() == [[False, False, True]]
+        assert each.recommend(SEEN, state, np.array([0])).tolist() == [[False, False, True]]
+
+
+@pytest.fixture(scope="module")
+def faulty() -> Any:
+    """Evaluations of `Faulty`, all in one process."""
+    recipe = apart(recipe_of(Faulty))
+    return lambda how: played(replace(recipe, parameters={"how": how}), episodes=3)
 
 
 @pytest.mark.parametrize(
@@ -252,26 +261,31 @@ def test_proxies_are_copied_and_pickled() -> None:
         ("boom", RuntimeError, "boom"),
         ("key", KeyError, "'key'"),
         ("algebra", RuntimeError, "LinAlgError: singular"),
-        ("dies", RuntimeError, "the process of the agent 'faulty' has ended, with the exit code 7"),
         ("refuses", ValueError, "the agent 'faulty': refuses"),
         ("broken", ValueError, "the agent 'faulty' fails: TypeError: broken"),
     ],
 )
-def test_errors_come_back(how: str, kind: type[Exception], text: str) -> None:
-    recipe = apart(recipe_of(f"{__name__}:Faulty(how={how!r})"))
+def test_errors_come_back(faulty: Any, how: str, kind: type[Exception], text: str) -> None:
     with pytest.raises(kind) as caught:
-        played(recipe)
-    assert str(caught.value) == text.replace("'faulty'", f"'{__name__}:Faulty'")
+        faulty(how)
+    assert str(caught.value) == text
     if how == "boom":
         assert "in choose" in caught.value.__notes__[0]
     if how == "broken":
         assert isinstance(caught.value.__cause__, TypeError)
 
 
-def test_warnings_come_back_and_prints_go_to_standard_error(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_process_that_has_died_stays_so() -> None:
+    agent = apart(recipe_of(f"{__name__}:Faulty(how='dies')")).make(TASK)
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="the process of the agent '.*Faulty' has ended, with the exit code 7"):
+            _ = [agent.predict(SEEN) for _ in range(5)]
+
+
+def test_warnings_come_back_and_prints_go_to_standard_error(faulty: Any, capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.warns(RuntimeWarning, match="^beware$"):
-        played(apart(recipe_of(f"{__name__}:Faulty(how='warns')")))
-    same(f"{__name__}:Faulty(how='prints')", episodes=3)
+        faulty("warns")
+    played(apart(recipe_of(f"{__name__}:Faulty(how='prints')")), episodes=3)
     said = capfd.readouterr()
     assert "printed" in said.err
     assert "written" in said.err
@@ -363,17 +377,8 @@ def test_a_benchmark_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     for carried in (lambda recipe: recipe, apart):
         with monkeypatch.context() as patch:
             patch.setattr(run, "benchmark_tasks", lambda name: (BUDGET, DELTA))
-            of = {"turns": carried(recipe_of(Turns)), "own": carried(recipe_of(Own()))}
-            found.append(agents.benchmark(of).table.drop(columns="note"))
+            found.append(agents.benchmark({"turns": carried(recipe_of(Turns))}).table)
     assert found[0].equals(found[1])
-
-
-def test_a_step_costs_little() -> None:
-    """Bytes of a step, which do not depend on a clock: those of the observation, and little more."""
-    seen = {name: np.ones((300, 20)) for name in ("pulls", "total", "mean", "variance")}
-    pipe = io.BytesIO()
-    module._put(pipe, {"do": "predict", "of": 1, "state": 2, "dropped": []}, seen)
-    assert len(pipe.getvalue()) < 4 * 300 * 20 * 8 + 1000
 
 
 def test_busy_processes_are_ended(monkeypatch: pytest.MonkeyPatch) -> None:
