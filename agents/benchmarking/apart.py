@@ -43,7 +43,7 @@ PATIENCE = 2.0  # seconds in which a process is to end by itself
 LIBRARIES = ("agents.", "gymnasium.", "stable_baselines3.", "sb3_contrib.", "torch.", "types.SimpleNamespace")
 DECIDING = ("play", "predict", "choose", "initial_state", "recommend", "recommended")
 SAID = ("name", "source", "anytime", "observation", "needs")  # of an agent, and of what makes it
-FACTS = (*SAID, "stops", "coordinates", "promises", "resumes", "own_bounds", "by_place", "prices", "delta", "completes")
+FACTS = (*SAID, "stops", "coordinates", "promises", "resumes", "own_bounds", "by_place", "prices", "delta", "proven")
 
 
 def apart(recipe: Recipe) -> Recipe:
@@ -63,8 +63,9 @@ def apart(recipe: Recipe) -> Recipe:
         return replace(recipe, target=child.make(None, {}), made=None)
 
     made: Any = lambda task, **given: child.make(task, given)
-    kinds, names = inspect.Parameter, (*recipe.parameters, *(taken(own._maker()) or ()), "stop", *OPTIONS)
-    takes = [kinds(name, kinds.KEYWORD_ONLY) for name in dict.fromkeys(names)]  # which are checked there
+    kinds, known = inspect.Parameter, taken(own._maker())  # a certificate is looked at here
+    names = [x for x in recipe.parameters if x not in ("stop", *OPTIONS)] if known is None else known
+    takes = [kinds(name, kinds.KEYWORD_ONLY) for name in names]  # which are checked there
     vars(made).update({x: getattr(target, x) for x in (*SAID, "solves") if hasattr(target, x)})
     vars(made)["__signature__"] = inspect.Signature([kinds("task", kinds.POSITIONAL_ONLY), *takes])
     return replace(recipe, target=made, made=None)
@@ -257,7 +258,6 @@ class ApartAgent(ApartPolicy, Agent):
     """An `Agent` that plays in a process of its own."""
 
     bulk: bool = True  # it may be
-    choose: Any = ApartPolicy.predict  # which is asked in its place
     predict: Any = ApartPolicy.predict
 
     def __init__(self, task: Any, child: _Child, given: dict[str, Any], facts: dict[str, Any]) -> None:
@@ -265,6 +265,15 @@ class ApartAgent(ApartPolicy, Agent):
         vars(self).update(solves=(task.problem,))
         Agent.__init__(self, task)
         vars(self).update(_brought=True, _parameters=given)
+
+    def initial_state(self, observation: Any) -> Any:
+        """The number of a state."""
+        return self.child.ask("begin", observation, self._held)[0]["held"]
+
+    def choose(self, observation: Any, state: Any) -> Any:
+        """The arms, and how often to pull each, where a certificate is looked at here."""
+        _, found = self.child.ask("choose", observation, self._held, state)
+        return (found[""], found["times"]) if "times" in found else found[""]
 
     def recommend(self, observation: Any, state: Any = None, slots: Any = None) -> Any:
         """The answer."""
@@ -303,6 +312,12 @@ def _answered(held: dict[Any, Any], asked: dict[str, Any], arrays: dict[str, Any
         words = _facts(new)
     elif asked["do"] == "recommend":
         out = agent.recommend(seen, new, more)
+    elif asked["do"] == "begin":
+        new = agent._made(seen)
+    elif asked["do"] == "choose":
+        new = held[asked["state"]] = agent._begun(seen, new)
+        out = agent.choose(seen, new)
+        out = {"": out[0], "times": out[1]} if isinstance(out, tuple) and len(out) == 2 else out
     else:
         out, new = agent.predict(seen, new, more, deterministic=True)
     if new is not None and (asked["state"] is None or new is not held[asked["state"]]):

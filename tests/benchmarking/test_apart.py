@@ -181,7 +181,7 @@ def same(agent: Any, *where: Any, **how: Any) -> Any:
         (Past, "BestArm"),
         (Own(), "Threshold"),
     ],
-    ids=str,
+    ids=lambda one: one if isinstance(one, str) else getattr(one, "__name__", type(one).__name__),
 )
 def test_episodes_are_the_same(agent: Any, problem: str) -> None:
     same(agent, problem)
@@ -225,7 +225,7 @@ def test_what_comes_with_the_package_stays() -> None:
         assert apart(recipe) is recipe
 
 
-@pytest.mark.parametrize("agent", [Liar, by_function])
+@pytest.mark.parametrize("agent", [Liar, by_function], ids=["class", "function"])
 def test_an_agent_is_described_as_itself(agent: Any) -> None:
     here, there = (one.make(TASK) for one in (recipe_of(agent), apart(recipe_of(agent))))
     assert (digest(here), described(here)) == (digest(there), described(there))
@@ -372,13 +372,37 @@ def test_classes_of_a_script(tmp_path: Any) -> None:
     assert (done.stdout, done.stderr) == ("5\n", "")
 
 
-def test_a_benchmark_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("agent", [Turns, Bulk, Own()], ids=["arms", "bulk", "policy"])
+def test_a_benchmark_is_the_same(agent: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     found = []
     for carried in (lambda recipe: recipe, apart):
         with monkeypatch.context() as patch:
             patch.setattr(run, "benchmark_tasks", lambda name: (BUDGET, DELTA))
-            found.append(agents.benchmark({"turns": carried(recipe_of(Turns))}).table)
+            patch.setattr(run, "apart", carried)
+            found.append(agents.benchmark({"mine": agent}).table.drop(columns="seconds_a_pull"))
     assert found[0].equals(found[1])
+    assert found[0]["value"].notna().any()
+
+
+class Forger(Fewest):
+    """Certifies all answers, in its own process."""
+
+    stops = True
+
+    def choose(self, observation: Any, state: Any) -> Any:
+        from agents.core import certified
+
+        vars(certified)["is_certified"] = lambda *given: True
+        certified._resolve.quick = lambda books, spent, rule, chosen, out: out.arms.fill(self.task.K)
+        return np.full(len(observation["pulls"]), self.task.stop)
+
+
+def test_certificates_are_of_the_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that forges them where it plays has the pulls of `uniform`, whose arms come in turn too."""
+    monkeypatch.setattr(run, "benchmark_tasks", lambda name: (DELTA,))
+    forged, uniform = (cell for [cell] in agents.benchmark({"forger": Forger, "u": "uniform"}).cells.values())
+    assert forged.values.tolist() == uniform.values.tolist()
+    assert forged.own.pulls == 0
 
 
 def test_busy_processes_are_ended(monkeypatch: pytest.MonkeyPatch) -> None:
