@@ -387,10 +387,9 @@ def _cell(
 ) -> Cell:
     """One agent on one task, without its score."""
     begun, place = time.monotonic(), None if out is None else out / task.name / _slug(label)
+    asked = functools.partial(make_envs, task.env_id, 1, kwargs=task.kwargs), task.kwargs | trained
     try:
-        agent, envs, forms = recipe.paired(
-            functools.partial(make_envs, task.env_id, 1, kwargs=task.kwargs), task.kwargs | trained
-        )
+        agent, envs, forms = recipe.paired(*asked)
     except (ValueError, OSError) as error:
         if not isinstance(error.__cause__, (ValueError, OSError, type(None))):
             raise  # a class that is broken
@@ -408,16 +407,22 @@ def _cell(
         values = found.column(label, "score").astype(np.float64)
     else:
         stops = forms.stop and bool(getattr(agent, "stops", True))
-        found = _played(task, label, _gated(recipe, early=not stops), place, how)
+        gated, proof = _gated(recipe, early=not stops), _proof(agent, recipe, task) if stops else CERTIFICATE
+        if proof != CERTIFICATE:
+            aside = None if out is None else out / f"{task.name}-own" / _slug(label)
+            alone = _played(task, label, recipe, aside, how)
+            own = Stop(proof, float(_pulls(alone, label, task)[0].mean()), _errors(alone, label))
+        try:
+            gated.paired(*asked)[1].close()
+        except ValueError as error:
+            return Cell(label, task, np.nan, np.nan, note=f"cannot be certified: {error}", oracle=inside, own=own)
+        found = _played(task, label, gated, place, how)
         values, cut = _pulls(found, label, task)
         errors = _errors(found, label)
+        if stops and own is None:
+            own = Stop(proof, float(values.mean()), errors)
         if cut.any():
             notes.append(f"{cut.mean():.0%} of the episodes are cut and count {CUT:g} max_pulls")
-        if stops:
-            proof = _proof(agent, recipe, task)
-            aside = None if out is None else out / f"{task.name}-own" / _slug(label)
-            alone = found if proof == CERTIFICATE else _played(task, label, recipe, aside, how)
-            own = Stop(proof, float(_pulls(alone, label, task)[0].mean()), _errors(alone, label))
     return Cell(
         label,
         task,

@@ -343,7 +343,7 @@ class FeaturedState:
 
 
 class Featured(Agent):
-    """A policy that reads features or beliefs, as a model of Stable-Baselines3, as an `Agent` that reads statistics."""
+    """A policy, as a model of Stable-Baselines3, that reads no histories, as an `Agent` that reads statistics."""
 
     name, anytime = "featured", False
 
@@ -371,7 +371,7 @@ class Featured(Agent):
         pulls = np.ascontiguousarray(observation["pulls"], np.int64)
         mean, variance = (np.ascontiguousarray(observation[name], np.float64) for name in ("mean", "variance"))
         seen = seen_means({"pulls": pulls, "mean": mean})
-        x: Any = None
+        x: Any = observation  # of one that reads statistics
         if self.forms.observation == "features":
             x = state.table.fill(pulls, seen, variance, np.ascontiguousarray(observation["remaining"], np.int64))
         spent, look = pulls.sum(axis=1), self._lookahead
@@ -386,7 +386,8 @@ class Featured(Agent):
 def certified(task: Task, agent: Any, options: Mapping[str, Any]) -> Certified:
     """Any agent, an object with a method `predict` too, certified with these options of `Certified`."""
     if not isinstance(agent, Agent):
-        if forms_of(agent).observation not in NUMBERS:
-            raise ValueError(f"stop={CERTIFICATE!r} needs an Agent or a policy that reads features, got {agent!r:.200}")
+        if forms_of(agent).observation not in (*NUMBERS, "statistics"):
+            text = f"stop={CERTIFICATE!r} needs an Agent or a policy that reads statistics or features,"
+            raise ValueError(f"{text} got {agent!r:.200}")
         agent = Featured(task, agent)
     return Certified(task, agent, **options)

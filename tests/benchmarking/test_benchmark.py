@@ -183,7 +183,8 @@ def test_agents_are_scored_where_they_play(tiny: tuple[BenchmarkTask, ...]) -> N
     assert "static" in told["static", "threshold-fresh-20"]  # fresh arms: there is no truth to be told
 
 
-def test_broken_agents(tiny: tuple[BenchmarkTask, ...]) -> None:
+def test_broken_agents(tiny: tuple[BenchmarkTask, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "benchmark_tasks", lambda set: tiny[:2])
     frame = agents.benchmark({"endless": Endless, "wrong": Wrong}, "quick-v2").table.set_index(["agent", "task"])
     assert (
         "100% of the episodes are cut and count 2 max_pulls" in frame.loc[("endless", "threshold-away-delta"), "note"]

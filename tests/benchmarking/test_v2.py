@@ -179,8 +179,8 @@ def keep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return lambda known: (tmp_path / "known").write_bytes(pickle.dumps(known))
 
 
-def test_a_memory_of_answers_gains_nothing(small: tuple[BenchmarkTask, ...], keep: Any) -> None:
-    answers = {}
+def test_a_memory_of_answers_gains_nothing(keep: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers, small = {}, of_size(monkeypatch, 100, 150)
     for task in small:
         of, _, right = answers_of(task, 0)
         own, counts = np.unique(right, axis=0, return_counts=True)
@@ -193,9 +193,9 @@ def test_a_memory_of_answers_gains_nothing(small: tuple[BenchmarkTask, ...], kee
     assert all(cell.score <= 0 for cell in result.cells["memory"] if cell.task.scored)
 
 
-def test_a_replay_of_the_printed_root_gains_nothing_elsewhere(small: tuple[BenchmarkTask, ...], keep: Any) -> None:
+def test_a_replay_of_the_printed_root_gains_nothing_elsewhere(keep: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Even one that has foreseen its own public seeds: perfect on the printed root, nothing on another."""
-    truths = {}
+    truths, small = {}, of_size(monkeypatch, 100, 150)
     for task in small:
         of, seeds, right = answers_of(task, digest(agents.make(Replay, task.env())))
         truths[of] = {int(seed): answer for seed, answer in zip(seeds, right, strict=True)}
