@@ -8,28 +8,7 @@ from .reproduction import Reproduction, reproduce, reproduce_paper
 from .store import Store
 
 __all__ = [
-    "FIGURES",
-    "PAPERS",
-    "Allocation",
-    "AnyClaim",
-    "AnyPanel",
-    "Claim",
-    "Conduct",
-    "Exact",
-    "Figure",
-    "Growth",
-    "Level",
-    "Number",
-    "Numbers",
-    "Panel",
-    "Quote",
-    "Reproduction",
-    "Result",
-    "Store",
-    "Sweep",
-    "Values",
-    "named",
-    "printed",
-    "reproduce",
-    "reproduce_paper",
-]
+    "FIGURES", "PAPERS", "Allocation", "AnyClaim", "AnyPanel", "Claim", "Conduct", "Exact", "Figure", "Growth",
+    "Level", "Number", "Numbers", "Panel", "Quote", "Reproduction", "Result", "Store", "Sweep", "Values", "named",
+    "printed", "reproduce", "reproduce_paper",
+]  # fmt: skip
