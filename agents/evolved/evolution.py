@@ -42,8 +42,7 @@ from ..evaluation.statistics import latest_of_the_best, normal_mean
 from ..models.cards import FORMAT, parameters_on, read_card
 from .agent import Evolved as Tuned
 from .parameters import read_parameters
-from .search import MirroredSearch
-from .space import SearchSpace, search_space
+from .search import MirroredSearch, SearchSpace, search_space
 
 STEP = 0.7  # the first standard deviation of the candidates, in units of the scales
 FORMULA = 0.35  # share of the search that is for the index alone, where a network follows

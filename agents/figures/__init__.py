@@ -4,8 +4,7 @@ from .catalogue import FIGURES, PAPERS, named
 from .claims import AnyClaim, Claim, Growth, Level, Number, Quote, printed
 from .figure import Figure, Values
 from .panels import Allocation, AnyPanel, Conduct, Exact, Numbers, Panel, Result, Sweep
-from .reproduction import Reproduction, reproduce, reproduce_paper
-from .store import Store
+from .reproduction import Reproduction, Store, reproduce, reproduce_paper
 
 __all__ = [
     "FIGURES", "PAPERS", "Allocation", "AnyClaim", "AnyPanel", "Claim", "Conduct", "Exact", "Figure", "Growth",

@@ -15,6 +15,16 @@ from .places import WriteError, place_of
 from .store import Store
 
 __all__ = [
-    "RefusedError", "Store", "WriteError", "add_tables", "calls", "claimed", "clear", "holds", "lacking", "opened",
-    "place_of", "root_of",
-]  # fmt: skip
+    "RefusedError",
+    "Store",
+    "WriteError",
+    "add_tables",
+    "calls",
+    "claimed",
+    "clear",
+    "holds",
+    "lacking",
+    "opened",
+    "place_of",
+    "root_of",
+]
