@@ -161,14 +161,9 @@ def _decide_once(plan: Plan, envs: PureExplorationVectorEnv) -> None:
 def make_envs(env_id: str, slots: int, forms: Forms, kwargs: Mapping[str, object]) -> PureExplorationVectorEnv:
     """An environment whose slots are restarted one by one; observations are not copied. Gains are not scored."""
     reward = kwargs.get("reward", "score")
-    envs: Any = gym.make_vec(
-        env_id,
-        num_envs=slots,
-        copy=False,
-        autoreset_mode=AutoresetMode.DISABLED,
-        **{**kwargs, **forms._asdict(), "reward": "score" if reward == "gain" else reward},
-    )
-    return envs  # type: ignore[no-any-return]
+    how: Any = {**kwargs, **forms._asdict(), "reward": "score" if reward == "gain" else reward}
+    how |= {"copy": False, "autoreset_mode": AutoresetMode.DISABLED}
+    return gym.make_vec(env_id, num_envs=slots, **how)  # type: ignore[return-value]
 
 
 def check_end(label: str, agent: object, task: Task) -> None:

@@ -125,15 +125,9 @@ def evaluate(
         plans = plans_of(recipes, env_id, kwargs, episodes, deterministic, checks, horizons, allowed, batch)
         settings = {
             "env_id": given_id if ":" in given_id else env_id,  # so that another process finds it
-            "env_kwargs": kwargs,
-            "episodes": episodes,
-            "seed": seed,
-            "at": checks,
-            "budgets": horizons,
+            **{"env_kwargs": kwargs, "episodes": episodes, "seed": seed, "at": checks, "budgets": horizons},
             **({} if allowed is None else {"deltas": allowed}),
-            "deterministic": deterministic,
-            "rows": rows,
-            "versions": packages(),
+            **{"deterministic": deterministic, "rows": rows, "versions": packages()},
         }
         empty_runs = [plan.empty(0) for plan in plans]
         wanted = precision_of(precision, empty_runs)
