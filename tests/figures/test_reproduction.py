@@ -17,7 +17,8 @@ from scipy.stats import norm
 
 from agents import figures
 from agents.cli import main
-from agents.evaluation import Evaluation, making
+from agents.evaluation import Evaluation
+from agents.evaluation import run as making
 from agents.evaluation.blocks import Block
 from agents.evaluation.storage import Store
 from agents.figures import (
