@@ -117,8 +117,7 @@ class _Columns:
 
     def sum(self, values: NDArray[np.generic]) -> NDArray[np.int64]:
         """The sum of each column, of counts."""
-        sums: NDArray[np.int64] = np.add.reduceat(values[self.order], self.starts[:-1], dtype=np.int64)
-        return sums
+        return np.add.reduceat(values[self.order], self.starts[:-1], dtype=np.int64)
 
     def quantiles(self, values: Floats, *shares: float) -> list[Floats]:
         """For each share, the value below which that share of the column's arms lies; NaN where no arm has a value."""

@@ -219,8 +219,7 @@ class Certifier(NamedTuple):
 
 def level_of(value: Floats) -> Floats:
     """The smallest delta at which an answer is certified, of out[0] of `nearest_alternative`: in [0, 1]."""
-    found: Floats = np.exp(-np.maximum(value, 0.0))
-    return found
+    return np.exp(-np.maximum(value, 0.0))
 
 
 def with_moments(variance: Floats, moments: Floats | None) -> Floats:
