@@ -2,7 +2,7 @@
 
 from .catalogue import FIGURES, PAPERS, named
 from .claims import AnyClaim, Claim, Growth, Level, Number, Quote, printed
-from .figure import Figure, Values
+from .declared import Figure, Values
 from .panels import Allocation, AnyPanel, Conduct, Exact, Numbers, Panel, Result, Sweep
 from .reproduction import Reproduction, Store, reproduce, reproduce_paper
 

@@ -26,7 +26,7 @@ from ..evaluation.progress import now_at, reported_in_lines, shown
 from ..evaluation.storage import WriteError
 from . import pages
 from .catalogue import PAPERS, named
-from .figure import Figure
+from .declared import Figure
 from .panels import AnyPanel, Conduct, Result
 from .verdicts import scorecard, verdicts
 

@@ -20,8 +20,8 @@ from bandit_envs.envs import View, outline
 
 from ..evaluation.environment import environment_id
 from ..registry import recipes_of
-from .film import MOST_FRAMES, Film, films
 from .template import check_page, filled, json_text
+from .watching import MOST_FRAMES, Film, films
 
 COLUMNS = 120  # arms from which on neighbours share a column, and the number of columns then
 MOST_BYTES = 1_700_000  # of the numbers of a page, as text
