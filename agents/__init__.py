@@ -37,38 +37,11 @@ _ON_USE = {
 }
 
 __all__ = [
-    "Agent",
-    "Algorithm",
-    "Benchmark",
-    "Evaluation",
-    "Gate",
-    "IndexPolicy",
-    "Session",
-    "ab_test",
-    "ab_test_plan",
-    "benchmark",
-    "compare_logs",
-    "evaluate",
-    "evolve",
-    "gate",
-    "load",
-    "logs_table",
-    "make",
-    "names",
-    "per_arm",
-    "per_episode",
-    "play",
-    "pull",
-    "race",
-    "record",
-    "register",
-    "rehearse",
-    "report",
-    "results",
-    "setting",
-    "train",
+    "Agent", "Algorithm", "Benchmark", "Evaluation", "Gate", "IndexPolicy", "Session", "ab_test", "ab_test_plan",
+    "benchmark", "compare_logs", "evaluate", "evolve", "gate", "load", "logs_table", "make", "names", "per_arm",
+    "per_episode", "play", "pull", "race", "record", "register", "rehearse", "report", "results", "setting", "train",
     "watch",
-]
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

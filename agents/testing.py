@@ -592,21 +592,9 @@ def check_errors_within_delta(case: Case) -> None:
 
 
 CHECKS: tuple[Callable[..., None], ...] = (
-    check_bounds,
-    check_no_global_state,
-    check_repeats,
-    check_single_is_batch,
-    check_order_of_the_batch,
-    check_evaluate,
-    check_actions_arm,
-    check_pickles,
-    check_ties,
-    check_two_arms,
-    check_short_budget,
-    check_relabelled_arms,
-    check_places,
-    check_other_questions,
-    check_errors_within_delta,
+    *(check_bounds, check_no_global_state, check_repeats, check_single_is_batch, check_order_of_the_batch),
+    *(check_evaluate, check_actions_arm, check_pickles, check_ties, check_two_arms, check_short_budget),
+    *(check_relabelled_arms, check_places, check_other_questions, check_errors_within_delta),
 )
 
 

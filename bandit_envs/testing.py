@@ -176,14 +176,8 @@ def check_environment(asked: Asked) -> None:
 
 
 PROBLEM_CHECKS: tuple[Callable[[Asked], None], ...] = (
-    check_methods,
-    check_right_answer,
-    check_single_is_batch,
-    check_relabelled_arms,
-    check_ties,
-    check_two_arms,
-    check_pickles,
-    check_environment,
+    *(check_methods, check_right_answer, check_single_is_batch, check_relabelled_arms),
+    *(check_ties, check_two_arms, check_pickles, check_environment),
 )
 
 

@@ -18,18 +18,15 @@ import tyro
 import bandit_envs
 
 from ..evaluation.progress import compilation_noted
-from .ab_test import ABPlan, ABTest
 from .benchmark import Benchmark
-from .compare import Compare
 from .environment import EnvironmentCommand, EnvironmentOptions, import_problems, problem_options_type
 from .evaluate import Evaluate, Record
-from .gate import Gate
 from .list import List
 from .options import Command, readings_noted
-from .pictures import Plot, Race, Report, Watch
-from .reproduce import Reproduce
+from .pictures import Plot, Race, Report, Reproduce, Watch
 from .session import New, Session
 from .train import Train
+from .verdicts import ABPlan, ABTest, Compare, Gate
 
 COMMANDS: dict[str, type[Command]] = {
     "list": List,

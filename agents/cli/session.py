@@ -17,11 +17,11 @@ from bandit_envs.instances import number_in
 
 from ..core.files import write_alone
 from ..evaluation.report import table
+from ..session.design import WISHES
 from ..session.page import serve
 from ..session.questions import Ask as Asked
 from ..session.setup import FACTS, suggested, task_from_facts
 from ..session.tables import for_spreadsheets
-from ..session.wishes import WISHES
 from . import session_words as words
 from .environment import Options, parameters_of
 from .options import Command, Prices, TableOptions, note, noted, prices_in, refuse_to_overwrite

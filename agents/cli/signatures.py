@@ -42,7 +42,7 @@ SOURCES = {
     "report": "agents.pictures.report_page",
     "watch": "agents.pictures.watching",
     "ab_test": "agents.session.ab_test",
-    "ab_test_plan": "agents.session.ab_plan",
+    "ab_test_plan": "agents.session.ab_test",
     "serve": "agents.session.page",
     "Rehearsal": "agents.session.rehearsal",
     "rehearse": "agents.session.rehearsal",

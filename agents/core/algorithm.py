@@ -47,19 +47,7 @@ from bandit_envs.simulation import MOST_TIMES, Playing, Quiet
 from .agent import INT, Agent, Bools, Ints, Observation, unfit
 from .closed import ClosedState
 from .declared import REQUIRED, RULES, Field, as_own, rules_in, share_of
-from .plans import (
-    LEAST_ARMS,
-    NO_PULL,
-    OVERFULL,
-    PLAN,
-    SEEN,
-    Batch,
-    Shown,
-    choose,
-    decide_by,
-    errors_of_rules,
-    play,
-)
+from .plans import LEAST_ARMS, NO_PULL, OVERFULL, PLAN, SEEN, Batch, Shown, choose, decide_by, errors_of_rules, play
 from .statistics import shapes_of
 from .stopping import moments_of
 

@@ -256,8 +256,7 @@ class Certified(Agent):
     def plan_over(self, state: CertifiedState, pulls: Ints) -> Bools:
         """See `Algorithm.plan_over`; of the agent within."""
         over = getattr(self.agent, "plan_over", None)
-        found: Bools = np.zeros(len(pulls), np.bool_) if over is None else over(state.inner, pulls)
-        return found
+        return np.zeros(len(pulls), np.bool_) if over is None else over(state.inner, pulls)
 
     def _judge(self, observation: Observation, state: CertifiedState) -> StoppingRule:
         """What the episodes have shown, and the certifier."""

@@ -27,8 +27,7 @@ class ClosedState:
     @property
     def parts(self) -> tuple[Any, ...]:
         """The arrays, to write into."""
-        found: tuple[Any, ...] = self.kept or tuple(getattr(self, name) for name in self.arrays)
-        return found
+        return self.kept or tuple(getattr(self, name) for name in self.arrays)
 
     def close(self, anew: bool = False) -> None:
         """Show the arrays for reading alone; `anew`: and copy them, as they may be read alone already."""

@@ -48,8 +48,7 @@ def guesses(task: Task, pulls: Ints, mean: Floats, total: Floats) -> Floats:
     middle = 0.0 if task.support is None else sum(task.support) / 2
     low, high = task.support or (-np.inf, np.inf)
     overall = (total.sum(axis=across, keepdims=True) / np.maximum(count, 1)).clip(low, high)
-    found: Floats = np.where(each > 0, mean, np.where(count > 0, overall, middle))
-    return found
+    return np.where(each > 0, mean, np.where(count > 0, overall, middle))
 
 
 def imagined(task: Task, shown: Shown, pending: Ints) -> Shown:

@@ -27,6 +27,9 @@ from .execution import Watch
 from .plan import Plan, bounds_of, certifier_of, make_envs, most_pulls, plays
 from .rows import CERTIFIED, LEVEL, ROUNDING, Run
 
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
 PATIENCE = 0.5  # seconds of compiled code without a look at what the user has typed
 DRAWS = 2**32 - 1  # the seed of the draws of models among the streams of agents
 _INT64 = np.dtype(np.int64)
@@ -146,7 +149,7 @@ class Lockstep:
                 self.counted = int(self.spent.sum())
         return self.result.cut(self.size, self.pulls)
 
-    def _decide(self, observation: object, state: object, begins: NDArray[np.bool_]) -> tuple[Any, object]:
+    def _decide(self, observation: object, state: object, begins: Bools) -> tuple[Any, object]:
         """The next actions; an agent that can plays on to them from wherever nothing is due."""
         if self.draws:
             u = agent_uniforms(self.envs.public_seeds, self.spent, seed=DRAWS)[:, 0]
@@ -168,7 +171,7 @@ class Lockstep:
         return action, state
 
     def _certify(
-        self, slots: NDArray[np.int64], info: Mapping[str, Any] | None = None, answers: NDArray[np.bool_] | None = None
+        self, slots: Ints, info: Mapping[str, Any] | None = None, answers: Bools | None = None
     ) -> dict[str, NDArray[np.generic]]:
         """What the statistics of slots certify, (n,) each; the info of ended episodes has the level already."""
         known = self.envs.certify(slots, **self.bounds)
@@ -179,18 +182,18 @@ class Lockstep:
         certified = {} if delta is None else {CERTIFIED: level <= delta * (1 + ROUNDING)}
         return known | {LEVEL: level} | certified
 
-    def _pulls(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _pulls(self, slots: Ints) -> Ints:
         """Pulls of each arm of the instance's list, or of all its coordinates, (n, K)."""
         pulls = self.envs.as_listed(slots, self.envs.asked[slots])
         return pulls if pulls.ndim == 2 else pulls.sum(axis=2)
 
-    def _count_pulls(self, episode: NDArray[np.int64], column: NDArray[np.int64], pulls: NDArray[np.int64]) -> None:
+    def _count_pulls(self, episode: Ints, column: Ints, pulls: Ints) -> None:
         """Add the pulls (n, K) of episodes to the sums of their blocks and checkpoints (n,)."""
         place = (episode - self.first) // self.size * len(self.result.pulls) + column
         for one in np.unique(place):
             self.pulls[one] += pulls[place == one].sum(axis=0)
 
-    def _score_checkpoint(self, observation: object, state: object, times: NDArray[np.int64]) -> None:
+    def _score_checkpoint(self, observation: object, state: object, times: Ints) -> None:
         """Score the answer of now in slots whose next pulls, `times` (E,), lead beyond their next checkpoint."""
         slots = np.flatnonzero(np.minimum(times, self.most - self.spent) > self.limit - self.spent)
         answers = self.policy.recommended(observation, state, slots) if self.handcrafted else None
@@ -200,14 +203,7 @@ class Lockstep:
         self.next_check[slots] += 1
         self.limit[slots] = self.limits[self.next_check[slots]]
 
-    def _record(
-        self,
-        over: NDArray[np.int64],
-        info: dict[str, Any],
-        truncated: NDArray[np.bool_],
-        observation: object,
-        state: object,
-    ) -> None:
+    def _record(self, over: Ints, info: dict[str, Any], truncated: Bools, observation: object, state: object) -> None:
         """The rows of ended episodes: the end itself, or every checkpoint not reached.
 
         An episode that was cut has not been asked for an answer: an agent's is what it recommends then.

@@ -1,21 +1,23 @@
-"""The plans of an evaluation: each agent at each budget, with its environment, after all checks."""
+"""The plans of an evaluation: each agent at each budget, with its environment and lower bound, after all checks."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 import math
 import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode
+from numpy.typing import NDArray
 
-from bandit_envs import PureExplorationVectorEnv, Task
+from bandit_envs import Arms, Bernoulli, Gaussian, Problem, PureExplorationVectorEnv, Task
 from bandit_envs.kernels import PULLS_LIMIT, expect, flag, integer, number
 from bandit_envs.problems import observation_form
 from bandit_envs.simulation import Quiet
@@ -28,7 +30,6 @@ from ..registry import Recipe
 from .blocks import GRAIN, SLOW_GRAIN, Work
 from .drawing import Drawing, warn_of_one_arm
 from .identity import arms_of
-from .lower_bound import lower_bound_of
 from .rows import Run
 
 OF_MODELS = frozenset({"stop", "ranked", "observation"})  # keywords of environments that only models take
@@ -161,14 +162,9 @@ def _decide_once(plan: Plan, envs: PureExplorationVectorEnv) -> None:
 def make_envs(env_id: str, slots: int, forms: Forms, kwargs: Mapping[str, object]) -> PureExplorationVectorEnv:
     """An environment whose slots are restarted one by one; observations are not copied. Gains are not scored."""
     reward = kwargs.get("reward", "score")
-    envs: Any = gym.make_vec(
-        env_id,
-        num_envs=slots,
-        copy=False,
-        autoreset_mode=AutoresetMode.DISABLED,
-        **{**kwargs, **forms._asdict(), "reward": "score" if reward == "gain" else reward},
-    )
-    return envs  # type: ignore[no-any-return]
+    how: Any = {**kwargs, **forms._asdict(), "reward": "score" if reward == "gain" else reward}
+    how |= {"copy": False, "autoreset_mode": AutoresetMode.DISABLED}
+    return gym.make_vec(env_id, num_envs=slots, **how)  # type: ignore[return-value]
 
 
 def check_end(label: str, agent: object, task: Task) -> None:
@@ -278,3 +274,54 @@ def keywords(env_kwargs: object) -> dict[str, Any]:
     for name in OF_MODELS & set(env_kwargs):  # they may reach no environment
         observation_form(env_kwargs[name]) if name == "observation" else flag(name, env_kwargs[name])
     return {name: value for name, value in env_kwargs.items() if name not in LEFT_OUT}
+
+
+def lower_bound_of(envs: PureExplorationVectorEnv) -> float:
+    """Pulls that the task takes on average, where the problem knows it for arms of this distribution; else NaN.
+
+    A bound for arms of standard deviation 1 grows with the variance of Gaussian arms that all have the same one. With a
+    budget, by which runs may end too, nothing is to be compared with it.
+    """
+    if envs.instance is None or envs.task.delta is None or envs.task.budget is not None:
+        return math.nan
+    arms, factor, problem = envs.instance.arms, 1.0, envs.problem
+    if "distribution" in inspect.signature(problem.lower_bound).parameters:
+        return _bound_for_distribution(problem, arms, envs.task.delta)
+    if problem.unit_gaussian_bound:
+        if not isinstance(arms, Gaussian) or arms.variances.min() < arms.variances.max():
+            return math.nan
+        factor = float(arms.variances.max())
+    return factor * float(envs.problem.lower_bound(arms.means, envs.task.delta))
+
+
+def _bound_for_distribution(problem: Problem, arms: Arms, delta: float) -> float:
+    """The bound for Bernoulli arms, and Gaussian ones of one variance; NaN for others, and where there is none."""
+    if isinstance(arms, Bernoulli):
+        distribution, sigma = "bernoulli", 0.5
+    elif isinstance(arms, Gaussian) and 0 < arms.variances.min() == arms.variances.max():
+        distribution, sigma = "gaussian", float(arms.variances.max()) ** 0.5
+    else:
+        return math.nan
+    if not problem.quick_bound(len(arms.means)):  # the game takes long: the paper's, which is smaller
+        return sigma**2 * problem.paper_lower_bound(arms.means, delta) if distribution == "gaussian" else math.nan
+    asked = _Asked(repr((problem, arms.means.tolist())), problem, arms.means)
+    return _bound_of(asked, delta, distribution, sigma)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """An instance of a problem; equal where their texts, which describe them in full, are."""
+
+    text: str
+    problem: Problem = field(compare=False)
+    means: NDArray[np.float64] = field(compare=False)
+
+
+@functools.lru_cache(maxsize=256)
+def _bound_of(asked: _Asked, delta: float, distribution: str, sigma: float) -> float:
+    """The bound of an instance, worked out once for all agents that meet it; NaN if there is none."""
+    try:
+        found = float(asked.problem.lower_bound(asked.means, delta, distribution=distribution, sigma=sigma))
+    except (ValueError, ArithmeticError, np.linalg.LinAlgError):  # arms of several dimensions that are not Gaussian
+        return math.nan
+    return found if math.isfinite(found) else math.nan

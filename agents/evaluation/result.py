@@ -288,7 +288,7 @@ class Evaluation:
             caption: text below the table, which is then a `table`; None: there is none.
             label: for references to the table, as it is; None: there is none.
         """
-        from .latex import latex
+        from .report import latex
 
         return latex(self, metric, level, columns, caption, label)
 

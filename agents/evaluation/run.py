@@ -2,14 +2,19 @@
 
 1. All arguments are checked, and each agent with its environment; each becomes a `Plan`, one for each budget or delta.
 2. The episodes of the plans are cut into blocks of consecutive episodes.
-3. The blocks are run, and kept in memory or in a folder. With `precision` this may end early.
+3. The blocks are run, here or wherever joblib runs them, and each is kept as soon as it is made, in memory or in a
+   folder. With `precision` this may end early.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 from bandit_envs.kernels import EPISODES_LIMIT, choice, flag, integer, root_number
@@ -17,15 +22,16 @@ from bandit_envs.kernels import EPISODES_LIMIT, choice, flag, integer, root_numb
 from ..core.forms import warn_of_stops
 from ..registry import recipes_of
 from . import storage
-from .blocks import grouped, part_of
+from .blocks import Block, grouped, part_of, spans
 from .environment import environment_id
-from .execution import jobs_number
+from .execution import Call, Watch, WorkerDiedError, cores, jobs_number, outcomes
 from .identity import identity_of, packages
-from .making import fill
-from .plan import error_probabilities, keywords, plans_of, pull_numbers
+from .lockstep import Played, play
+from .plan import Plan, error_probabilities, keywords, plans_of, pull_numbers
 from .precision import Ending, precision_of
-from .progress import compilation_noted, reported_in_lines, shown
+from .progress import Progress, compilation_noted, reported_in_lines, shown
 from .result import Evaluation
+from .storage import Store, WriteError
 
 
 def evaluate(
@@ -119,15 +125,9 @@ def evaluate(
         plans = plans_of(recipes, env_id, kwargs, episodes, deterministic, checks, horizons, allowed, batch)
         settings = {
             "env_id": given_id if ":" in given_id else env_id,  # so that another process finds it
-            "env_kwargs": kwargs,
-            "episodes": episodes,
-            "seed": seed,
-            "at": checks,
-            "budgets": horizons,
+            **{"env_kwargs": kwargs, "episodes": episodes, "seed": seed, "at": checks, "budgets": horizons},
             **({} if allowed is None else {"deltas": allowed}),
-            "deterministic": deterministic,
-            "rows": rows,
-            "versions": packages(),
+            **{"deterministic": deterministic, "rows": rows, "versions": packages()},
         }
         empty_runs = [plan.empty(0) for plan in plans]
         wanted = precision_of(precision, empty_runs)
@@ -155,3 +155,83 @@ def evaluate(
                 text = f"the precision is not reached in {settings['episodes']} episodes: {lacking}; allow for more"
                 warnings.warn(text, RuntimeWarning, stacklevel=2)
     return Evaluation(runs, settings)
+
+
+def fill(
+    store: Store,
+    plans: Sequence[Plan],
+    *,
+    seed: int,
+    jobs: int = 1,
+    part: tuple[int, int] | None = None,
+    ending: Ending | None = None,
+    progress: bool | None = None,
+    facts: Mapping[str, object],
+) -> None:
+    """Make the blocks that a store lacks: those of `part` (i, n), or all, until `ending` has enough of them.
+
+    Raises:
+        WriteError: if the store cannot be written to. WorkerDiedError: if a process that made blocks has died.
+        KeyboardInterrupt: saying how to go on.
+    """
+    i, n = (1, 1) if part is None else part
+    if ending is not None and store.ended is not None:
+        ending.look, ending = store.ended, None
+    ours = store.blocks[i - 1 :: n]
+    todo = store.lacking(ours)
+    if not todo if ending is None else ending.decided(store):
+        return
+    done = set(ours) - set(todo)
+    total, before = _work(plans, ours), _work(plans, done)
+    bar = Progress(total, before, all(plan.task.budget is not None for plan in plans), progress)
+    watch = Watch(bar if bar.show else None)
+    works = [replace(plan.work, slow=plan.work.slow and store.place is not None) for plan in plans]
+    calls: list[Call[Played]] = []
+    for span in spans(todo, works, cores(jobs)):
+        runs = [plans[i] for i in span[0].runs]
+        run = functools.partial(play, runs, span, seed, store.form)
+        wanted = lambda span=span: not all(map(store.has, span))  # others may have made all of them meanwhile
+        calls.append(Call(run, all(plan.compiled for plan in runs), wanted))
+    with store.calls.at_work(facts) as others, closing(bar), ThreadPoolExecutor(1) as keeper:
+        if others and ending is None:  # who has begun with the first block
+            calls.reverse()
+        kept = keeper.submit(lambda: None)
+        try:
+            for made, here in outcomes(calls, jobs, watch):
+                kept.result()
+                kept = keeper.submit(_keep, store, made)  # no player waits for the disk
+                if watch.bar is not None and not here:
+                    _show(made, bar)
+                if ending is not None:
+                    kept.result()
+                    if ending.decided(store):
+                        break
+            kept.result()
+        except (KeyboardInterrupt, WriteError, WorkerDiedError) as error:
+            if (said := store.advice()) is None:
+                raise
+            raise type(error)(f"{error}; {said}" if str(error) else said) from error
+        if ending is not None:
+            ending.decided(store)  # others may have made the last blocks
+
+
+def _keep(store: Store, made: Played) -> None:
+    """Keep what was played."""
+    for block, content in zip(made.blocks, made.contents, strict=True):
+        store.put(block, content)
+    for i, (_, pulls, seconds) in zip(made.blocks[0].runs, made.spent, strict=True):
+        store.calls.spend(i, pulls, seconds)
+
+
+def _show(made: Played, bar: Progress) -> None:
+    """Count in the progress what was played in another process."""
+    for label, pulls, _ in made.spent:
+        bar.label = label
+        bar.add(pulls, sum(block.episodes for block in made.blocks))
+
+
+def _work(plans: Sequence[Plan], blocks: Iterable[Block]) -> int:
+    """What the progress counts of blocks: pulls where all agents have a budget, else episodes."""
+    budgets = [plan.task.budget for plan in plans]
+    pulls = [1 if None in budgets else budget or 0 for budget in budgets]
+    return sum(block.episodes * pulls[i] for block in blocks for i in block.runs)

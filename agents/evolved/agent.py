@@ -151,20 +151,10 @@ class Evolved(IndexPolicy):
             raise unfit(pulls, mean, len(state.distances))
         if measure is None:
             self.problem.distances(pulls, mean, state.distances)
-        address, numbers = (0, np.zeros(1)) if measure is None else (measure.routine.address, measure.numbers)
-        wide = Wide(
-            bernoulli=self._bernoulli,
-            own=self._alone(),
-            limits=self._limits,
-            per_row=self._per_row(E),
-            measure=address,
-            numbers=numbers,
-            distances=state.distances,
-            known=state.known,
-            made=state.made,
-            shared=np.empty((2, len(SHARED))),
-            scratch=np.empty((3, self.task.K)),
-        )
+        by = (0, np.zeros(1)) if measure is None else (measure.routine.address, measure.numbers)
+        own, shared, scratch = self._alone(), np.empty((2, len(SHARED))), np.empty((3, self.task.K))
+        known = state.distances, state.known, state.made
+        wide = Wide(self._bernoulli, own, self._limits, self._per_row(E), by[0], by[1], *known, shared, scratch)
         return out, (Seen(pulls, mean.reshape(E, -1)), wide, out)
 
 

@@ -21,13 +21,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bandit_envs import Task
 from bandit_envs.instances import names_alone
 from bandit_envs.kernels import flag, integer, number, root_number, unknown
 
-from ..core.agent import Floats, by_certificate
+from ..core.agent import Floats, Ints, by_certificate
 from ..core.compile_time import CompileTime
 from ..core.files import reading, try_out, write_alone
 from ..core.forms import Forms
@@ -42,8 +41,7 @@ from ..evaluation.statistics import latest_of_the_best, normal_mean
 from ..models.cards import FORMAT, parameters_on, read_card
 from .agent import Evolved as Tuned
 from .parameters import read_parameters
-from .search import MirroredSearch
-from .space import SearchSpace, search_space
+from .search import MirroredSearch, SearchSpace, search_space
 
 STEP = 0.7  # the first standard deviation of the candidates, in units of the scales
 FORMULA = 0.35  # share of the search that is for the index alone, where a network follows
@@ -72,7 +70,7 @@ class CommonEpisodes:
             return self._played(table, root, first, count)
         parts = np.array_split(np.arange(len(table)), min(len(table), cores(self.jobs)))
         own = self.env_id, self.kwargs
-        calls = [Call(functools.partial(_lost, *own, part, table[part], root, first, count)) for part in parts]
+        calls = [Call(functools.partial(_lost, own, part, table[part], root, first, count)) for part in parts]
         lost = np.empty((len(table), count))
         for (part, values, seconds), here in outcomes(calls, self.jobs, Watch()):
             lost[part] = values
@@ -88,18 +86,11 @@ class CommonEpisodes:
 
 
 def _lost(
-    env_id: str,
-    kwargs: Mapping[str, object],
-    part: NDArray[np.int64],
-    table: Floats,
-    root: int,
-    first: int,
-    count: int,
-    watch: Watch,
-) -> tuple[NDArray[np.int64], Floats, float]:
+    own: tuple[str, Mapping[str, object]], part: Ints, table: Floats, root: int, first: int, count: int, watch: Watch
+) -> tuple[Ints, Floats, float]:
     """What some candidates lose, played on their own: their numbers, losses and processor time."""
     began = time.process_time()
-    lost = CommonEpisodes(env_id, kwargs, count).losses(table.tolist(), root, first)
+    lost = CommonEpisodes(*own, count).losses(table.tolist(), root, first)
     return part, lost, time.process_time() - began
 
 
@@ -368,13 +359,9 @@ def evolve(
         "env_id": env_id,
         "parameters": [float(f"{parameter:.6g}") for parameter in kept.parameters],
         "names": evolution.space.names[: len(kept.parameters)],
-        "kept": kept.generation,
-        "checkpoints": [one.row for one in checkpoints],
-        "generations": checkpoints[-1].generation,
-        "population": population,
-        "seed": seed,
-        "env_kwargs": kwargs,
-        "mix": mix,
+        **{"kept": kept.generation, "checkpoints": [one.row for one in checkpoints]},
+        **{"generations": checkpoints[-1].generation, "population": population, "seed": seed},
+        **{"env_kwargs": kwargs, "mix": mix},
         "result": evolution.report(kept.parameters, start[: len(evolution.space.names)]),
         "versions": packages(cmaes),
         "cpu_seconds": round(evolution.spent(), 1),

@@ -2,34 +2,12 @@
 
 from .catalogue import FIGURES, PAPERS, named
 from .claims import AnyClaim, Claim, Growth, Level, Number, Quote, printed
-from .figure import Figure, Values
+from .declared import Figure, Values
 from .panels import Allocation, AnyPanel, Conduct, Exact, Numbers, Panel, Result, Sweep
-from .reproduction import Reproduction, reproduce, reproduce_paper
-from .store import Store
+from .reproduction import Reproduction, Store, reproduce, reproduce_paper
 
 __all__ = [
-    "FIGURES",
-    "PAPERS",
-    "Allocation",
-    "AnyClaim",
-    "AnyPanel",
-    "Claim",
-    "Conduct",
-    "Exact",
-    "Figure",
-    "Growth",
-    "Level",
-    "Number",
-    "Numbers",
-    "Panel",
-    "Quote",
-    "Reproduction",
-    "Result",
-    "Store",
-    "Sweep",
-    "Values",
-    "named",
-    "printed",
-    "reproduce",
-    "reproduce_paper",
-]
+    "FIGURES", "PAPERS", "Allocation", "AnyClaim", "AnyPanel", "Claim", "Conduct", "Exact", "Figure", "Growth",
+    "Level", "Number", "Numbers", "Panel", "Quote", "Reproduction", "Result", "Store", "Sweep", "Values", "named",
+    "printed", "reproduce", "reproduce_paper",
+]  # fmt: skip

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from bandit_envs.kernels import unknown
 
 from . import chen2017, kalyanakrishnan2010, katz_samuels2018, mason2020, tao2019
-from .declared import declared
-from .figure import Figure
+from .declared import Figure, declared
 
 PAPERS: dict[str, Sequence[Figure]] = {
     "tao2019": tao2019.FIGURES,

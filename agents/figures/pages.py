@@ -17,7 +17,7 @@ from ..core.optional import pandas
 from ..evaluation.report import table as text_table
 from .catalogue import PAPERS
 from .claims import Quote
-from .figure import Figure, Values
+from .declared import Figure, Values
 from .verdicts import VERDICTS, compared, counted, overall, scorecard
 
 if TYPE_CHECKING:

@@ -149,8 +149,7 @@ class Panel(Lines[Evaluation]):
         """Mean pulls of each arm by an agent at the last point, (K,)."""
         table = result.pulls
         chosen = (table["agent"] == agent) & (table["at" if self.at else "budget"] == self.budgets[-1])
-        pulls: NDArray[np.float64] = table[chosen].sort_values("arm")["pulls"].to_numpy()
-        return pulls
+        return table[chosen].sort_values("arm")["pulls"].to_numpy()
 
     def series(self, result: Evaluation, level: float, transform: Transform, order: Sequence[str]) -> list[Series]:
         K = result.runs[0].task.K

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.optional import pandas
 from .claims import AnyClaim, Row
-from .figure import Figure
+from .declared import Figure
 from .panels import Result, Swept
 
 if TYPE_CHECKING:

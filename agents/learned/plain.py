@@ -92,8 +92,7 @@ def written(facts: Facts, model: Any) -> bytes:
     state = {f"{OPTIMIZER}{i}.{name}": one for i, row in optimizer["state"].items() for name, one in row.items()}
     numbers = ((name, torch.as_tensor(one)) for name, one in {**policy, **state}.items() if one is not None)
     arrays = {name: np.array(one.detach().cpu().numpy(), order="C") for name, one in numbers}
-    content: bytes = save(arrays, {HEAD: json.dumps(facts)})
-    return content
+    return save(arrays, {HEAD: json.dumps(facts)})
 
 
 def facts_in(path: Path) -> Facts:

@@ -15,7 +15,8 @@ import copy
 import sys
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +38,9 @@ from ..evaluation.plots import COLOURS, LINES, save
 from ..evaluation.progress import compilation_noted, shown
 from ..evolved.evolution import evolve_by
 from ..models.cards import FORMAT
-from .algorithms import PULLS_PER_ARM, TrainingPlan
+from .algorithms import PULLS_PER_ARM, TrainingEnvironment, TrainingPlan
 from .checkpoints import Checkpoints, Clock
 from .comparison import HeldOut, advice, report
-from .mixed import mixed
 from .model import Trained, load, one_thread, paths_of
 from .plain import check_finite
 
@@ -256,3 +256,49 @@ def _draw_curve(card: Mapping[str, Any], path: Path) -> None:
     axes.set(xlabel="pulls trained for", ylabel="mean return on held-out episodes")
     axes.legend()
     save(figure, path)
+
+
+class Rollouts:
+    """The rollouts of a model on several environments, with what SB3 asks of a rollout buffer when it learns."""
+
+    def __init__(self, model: Any, environments: Sequence[TrainingEnvironment], root: int) -> None:
+        self._model, self._random = model, np.random.default_rng(root)
+        self._parts: list[Any] = []  # environments, buffers, and where a rollout goes on, as SB3 has it
+        for i, envs in enumerate(one.vec_env() for one in environments):
+            kind, forms = model.rollout_buffer_class, (envs.observation_space, envs.action_space)
+            buffer = kind(model.n_steps, *forms, "cpu", model.gae_lambda, model.gamma, envs.num_envs)
+            envs.seed(root + i)
+            self._parts.append([envs, buffer, (envs.reset(), np.ones(envs.num_envs, np.bool_))])
+
+    def collect(self, env: object, callback: Any, rollout_buffer: object, n_rollout_steps: int) -> bool:
+        """Fill all rollouts, as SB3's `collect_rollouts`; returns whether the training goes on."""
+        model = self._model
+        for part in self._parts:
+            envs, buffer, (model._last_obs, model._last_episode_starts) = part
+            if not type(model).collect_rollouts(model, envs, callback, buffer, n_rollout_steps):
+                return False
+            part[2] = model._last_obs, model._last_episode_starts
+        return True
+
+    def get(self, batch_size: int | None = None) -> Iterator[Any]:
+        """The minibatches of all rollouts; None: each rollout is one."""
+        for name in ("values", "returns"):  # of which SB3 computes how much variance is explained
+            setattr(self, name, np.concatenate([getattr(buffer, name).ravel() for _, buffer, _ in self._parts]))
+        batches = [list(buffer.get(batch_size)) for _, buffer, _ in self._parts]
+        for i in self._random.permutation(np.repeat(np.arange(len(batches)), list(map(len, batches)))):
+            yield batches[i].pop(0)
+
+
+@contextmanager
+def mixed(model: Any, plan: TrainingPlan) -> Iterator[None]:
+    """While this lasts, a model of PPO or A2C learns on the environments of the mix, if there is one."""
+    if plan.mix is None:
+        yield
+        return
+    buffer, model.rollout_buffer = model.rollout_buffer, Rollouts(model, plan.environments, plan.roots["learning"])
+    model.collect_rollouts = model.rollout_buffer.collect
+    try:
+        yield
+    finally:
+        model.rollout_buffer = buffer
+        del model.collect_rollouts

@@ -20,8 +20,8 @@ from bandit_envs.envs import View, outline
 
 from ..evaluation.environment import environment_id
 from ..registry import recipes_of
-from .film import MOST_FRAMES, Film, films
 from .template import check_page, filled, json_text
+from .watching import MOST_FRAMES, Film, films
 
 COLUMNS = 120  # arms from which on neighbours share a column, and the number of columns then
 MOST_BYTES = 1_700_000  # of the numbers of a page, as text
@@ -117,8 +117,7 @@ class _Columns:
 
     def sum(self, values: NDArray[np.generic]) -> NDArray[np.int64]:
         """The sum of each column, of counts."""
-        sums: NDArray[np.int64] = np.add.reduceat(values[self.order], self.starts[:-1], dtype=np.int64)
-        return sums
+        return np.add.reduceat(values[self.order], self.starts[:-1], dtype=np.int64)
 
     def quantiles(self, values: Floats, *shares: float) -> list[Floats]:
         """For each share, the value below which that share of the column's arms lies; NaN where no arm has a value."""

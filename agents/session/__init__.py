@@ -5,8 +5,7 @@ up to a state: the arms, questions and results, and the agent's own `course` thr
 `run` is in `running`; `page` shows it in a browser, and `rehearsal` says how long it will take.
 """
 
-from .ab_plan import ab_test_plan
-from .ab_test import ab_test
+from .ab_test import ab_test, ab_test_plan
 from .rehearsal import Rehearsal, rehearse
 from .session import Session
 

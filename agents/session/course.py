@@ -349,8 +349,7 @@ class Run:
     def counted(self) -> Bools:
         """Of blocks, which arms the agent's certificate still counts, (K,)."""
         self.decide()
-        counts: Bools = np.ones(self.task.K, np.bool_) if self.state is None else self.agent.counted(self.state)[0]
-        return counts
+        return np.ones(self.task.K, np.bool_) if self.state is None else self.agent.counted(self.state)[0]
 
     def _in_order(self, results: Sequence[Result]) -> list[Result]:
         """Of a table, the results whose earlier rows are there, these and those that have waited for them."""

@@ -1,4 +1,4 @@
-"""The design of a session: which arms may be asked for now, and codes that stand for questions.
+"""The design of a session: which arms may be asked for now, and codes that stand for questions; and all wishes.
 
 A design is a function of the facts and the events, so that nothing is stored for it. Certificates hold whichever arm is
 measured when, so that no design voids them.
@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any
@@ -31,7 +31,7 @@ import numpy as np
 
 from bandit_envs import Task
 from bandit_envs.instances import Measurements, wells_of_plate
-from bandit_envs.kernels import integer, number, orders, root_key
+from bandit_envs.kernels import choice, flag, integer, number, orders, root_key
 
 from ..core.optional import pandas
 from ..registry import names, recipe_of
@@ -386,3 +386,38 @@ class Rules:
         """Whether the plate may have one more of an arm, besides those of the wells that are kept for it."""
         kept = sum(one == arm for well, one in self.kept.items() if well >= self.wells)
         return self.here[arm] + kept < max(self.most, self.controls[arm])
+
+
+# --- all wishes: facts that change neither the task nor its certificate -----------------------------------------------
+
+
+MOST_LETTERS = 200
+
+
+def line(name: str, value: Any) -> str:
+    """A text in one line."""
+    if not isinstance(value, str) or not value.strip().isprintable() or not 0 < len(value.strip()) <= MOST_LETTERS:
+        raise ValueError(f"{name} must be text in one line, of {MOST_LETTERS} letters at most, got {value!r:.200}")
+    return value.strip()
+
+
+# What checks each of them, and returns it as JSON can hold it.
+WISHES: dict[str, Callable[[str, Any], Any]] = {
+    "title": line,  # what the experiment is about
+    "unit": line,  # of a measurement, "mg / l"
+    "noun": line,  # what an arm is, "compound"
+    "plate": count,  # wells of a plate; see `design`
+    "per_plate": count,  # wells that an arm may have of a plate
+    "controls": wells,  # wells that an arm has of each plate
+    "raters": people,  # who may ask
+    "repeats": count,  # how often a person may measure an arm
+    "blocks": lambda name, value: choice(name, value, ("plate", "day", "rater")),  # in which all arms are measured
+    "blind": flag,  # whether questions have codes
+    "common": flag,  # of `sigma="common"`
+}
+
+
+def wishes_of(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The wishes among facts, checked; those that are None are not there."""
+    found = {name: check(name, facts[name]) for name, check in WISHES.items() if facts.get(name) is not None}
+    return found | {"common": True} if facts.get("sigma") == "common" else found

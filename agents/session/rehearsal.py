@@ -267,15 +267,8 @@ def rehearse(
             played: which arm may be on which plate, and who may measure it.
     """
     if hasattr(facts, "forecast"):
-        how: dict[str, Any] = {
-            "episodes": episodes,
-            "seed": seed,
-            "at": at,
-            "hours": hours,
-            "seconds": seconds,
-            "compiles": compiles,
-        }
-        how |= {"batch": batch, "workers": workers, "prior": prior, "progress": progress}
+        how: dict[str, Any] = {"batch": batch, "workers": workers, "prior": prior, "at": at, "hours": hours}
+        how |= {"episodes": episodes, "seed": seed, "seconds": seconds, "progress": progress, "compiles": compiles}
         return facts.forecast(agents, **how)  # type: ignore[no-any-return]
     ready = isinstance(facts, list) and facts and isinstance(facts[0], Study)  # those of a session
     studies: list[Study] = facts if ready else studies_of(facts, agents)

@@ -29,11 +29,11 @@ from .fold import FEWEST_ARMS, State, fold, limits_of
 from .log import ADDED, ASKED, FAILED, LARGEST, NOTE, RESULTS, TOLD, UNDONE, WITHDRAWN, Event, Log
 from .questions import Ask, Question, Row, events_of, placed, refuse_beyond_budget
 from .rehearsal import Rehearsal, rehearse, studies_of
-from .results import compares, drawn, results_table
 from .running import Running
 from .setup import Setup, checked_name
 from .statements import contradictions
 from .strata import StrataRun
+from .tables import compares, drawn, results_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -28,8 +28,7 @@ from ..core.certified import CERTIFICATE, Certified
 from ..core.forms import forms_of
 from ..models.cards import card_path
 from ..registry import Recipe, recipe_of
-from .design import MOST_BLOCKS, refuse_misfit
-from .wishes import WISHES, wishes_of
+from .design import MOST_BLOCKS, WISHES, refuse_misfit, wishes_of
 
 FORMATS = {"arrival": 1, "asked": 2}  # of the orders in which results count: earlier versions know the first alone
 WHOLE = re.compile(r"^([0-9]+)\.0$")  # as pandas writes a number in a column with gaps

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from .benchmark import BenchmarkTask, benchmark_tasks
 from .catalogue import ENVIRONMENTS, register_problem
-from .drawing import image, limits_of
+from .drawing import View, Viewer, arms_that_matter, boundary_of, image, limits_of, outline
 from .env import PureExplorationEnv
 from .episodes import fresh_root
 from .history import History, entries_of, tally
 from .observations import FEATURES, NUMBERS, FeatureTable, box_of, numbers_of, shown_by, shows_pending
 from .setting import FOR_LEARNERS
 from .vector import PureExplorationVectorEnv
-from .views import View, Viewer, arms_that_matter, boundary_of, outline
 
 __all__ = [
     "BenchmarkTask", "ENVIRONMENTS", "FEATURES", "FOR_LEARNERS", "FeatureTable", "History", "NUMBERS",

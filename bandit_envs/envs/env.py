@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from ..kernels import rng
 from ..simulation.simulator import PULLED
-from .drawing import Window, image
+from .drawing import Viewer, Window, image, text
 from .episodes import Array, Environment, Episodes, Info, read_options
 from .setting import FOR_LEARNERS, resolve
-from .views import Viewer, text
 
 OPTIONS = ("episode",)  # of `reset`
 MODES = ("human", "ansi", "rgb_array")  # of `render`

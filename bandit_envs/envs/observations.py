@@ -16,6 +16,10 @@ from ..kernels.structs import fleeting, kernel
 from ..problems import BELIEFS, Problem
 from ..problems.task import Task
 
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
 TINY, HUGE = 1e-300, 1e300  # so that no feature is 0/0 or inf/inf
 
 FEATURES = (
@@ -69,9 +73,7 @@ def shown_by(size: int, actions: int, pending: bool | None = None) -> tuple[str,
     return None
 
 
-def with_pending(
-    form: str, seen: NDArray[np.float32], pulls: NDArray[np.int64], pending: NDArray[np.int64]
-) -> NDArray[np.float32]:
+def with_pending(form: str, seen: NDArray[np.float32], pulls: Ints, pending: Ints) -> NDArray[np.float32]:
     """Observations (E, each K + more) with pending / (pulls + pending), 0 without any, behind the numbers of each arm.
 
     pulls, pending: (E, K), in the order in which the arms are shown.
@@ -152,13 +154,7 @@ class FeatureTable:
         theta = problem.boundary if exact else None
         self._scales = task.sigma, task.scale, math.nan if theta is None else theta, problem.tolerance
 
-    def fill(
-        self,
-        pulls: NDArray[np.int64],
-        seen: NDArray[np.float64],
-        variance: NDArray[np.float64],
-        remaining: NDArray[np.int64],
-    ) -> NDArray[np.float32]:
+    def fill(self, pulls: Ints, seen: Floats, variance: Floats, remaining: Ints) -> NDArray[np.float32]:
         """The observation (E, stop * F), a live view; `seen`: the means (E, K, ..), NaN for arms never pulled."""
         E, each = len(pulls), self.task.stop // self.task.K  # a row for each coordinate, where they are pulled
         margin, spread = np.repeat(self.problem.margin(seen), each, axis=1), np.ascontiguousarray(variance)

@@ -18,11 +18,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from llvmlite.binding import (  # type: ignore[import-untyped]
-    get_default_triple,
-    get_host_cpu_features,
-    get_host_cpu_name,
-)
+from llvmlite.binding import get_default_triple, get_host_cpu_features, get_host_cpu_name  # type: ignore[import-untyped]
 
 from . import ahead
 from .kept import NUMBA, File, compiling

@@ -328,9 +328,9 @@ class Problem(ABC):
 
     def _counts_on(
         self,
-        distribution: str | None,
-        sigma: float | None,
-        dependent: bool | None,
+        distribution: str | None = None,
+        sigma: float | None = None,
+        dependent: bool | None = None,
         support: tuple[float, float] | None = None,
         exact: bool = False,
     ) -> dict[str, Any]:
@@ -437,15 +437,12 @@ class Problem(ABC):
         mean: ArrayLike,
         answer: ArrayLike | None = None,
         *,
-        distribution: str | None = None,
-        sigma: float | None = None,
         variance: ArrayLike | None = None,
         moments: ArrayLike | None = None,
         boundary: str = "mixture",
         rho: float | None = RHO,
         centre: float = 0.0,
-        dependent: bool | None = None,
-        support: tuple[float, float] | None = None,
+        **known: Any,
     ) -> Floats:
         """The smallest delta at which an answer is certified now, (...,), in [0, 1]: an anytime-valid error bound.
 
@@ -453,12 +450,11 @@ class Problem(ABC):
         which the level is delta or less. 1: nothing is certified.
 
         Args:
-            pulls, mean, answer, distribution, sigma, variance: see `evidence`.
+            pulls, mean, answer, variance: see `evidence`.
             moments: (..., 2), the third and fourth central moments with divisor N, which "bounded" is sharper with.
-            boundary, rho, centre, dependent, support: see `certifier`.
+            boundary, rho, centre: see `certifier`. known: distribution, sigma, dependent and support, likewise.
         """
-        options = {"boundary": boundary, "rho": rho, "centre": centre, "search": "sets"}
-        options |= self._counts_on(distribution, sigma, dependent, support)
+        options = {"boundary": boundary, "rho": rho, "centre": centre, "search": "sets"} | self._counts_on(**known)
         choice("boundary", boundary, ("mixture", "product", "kaufmann-koolen"))
         return level_of(asking.alternatives(self, pulls, mean, answer, variance, moments, **options))
 
@@ -469,11 +465,9 @@ class Problem(ABC):
         *,
         variance: ArrayLike | None = None,
         moments: ArrayLike | None = None,
-        distribution: str | None = None,
-        sigma: float | None = None,
-        support: tuple[float, float] | None = None,
         rho: float | None = RHO,
         centre: float = 0.0,
+        **known: Any,
     ) -> Floats:
         """What each arm has in favour of being in the answer, and of not being there, (..., K, 2), in nats.
 
@@ -484,8 +478,8 @@ class Problem(ABC):
 
         Arguments as of `certified_level`. A ValueError for other problems than Threshold, AllGood, BetterThanControl.
         """
-        given = self._counts_on(distribution, sigma, None, support)
-        return asking.arm_evidence(self, pulls, mean, variance, moments, **given, rho=rho, centre=centre)
+        given = self._counts_on(**known) | {"rho": rho, "centre": centre}
+        return asking.arm_evidence(self, pulls, mean, variance, moments, **given)
 
     def characteristic_time(
         self, means: ArrayLike, *, distribution: str | None = None, sigma: float | None = None

@@ -25,6 +25,8 @@ from numpy.typing import NDArray
 from ..kernels.compiled import inlined, part
 from ..kernels.structs import fleeting, kernel
 
+Floats = NDArray[np.float64]
+
 BOUNDS = ("tightest", "hoeffding")
 CUTOFFS = ("standard-error", "best")
 
@@ -37,8 +39,8 @@ class Samples(NamedTuple):
     """Statistics of each arm of an episode, or of a batch of episodes."""
 
     pulls: NDArray[np.int64]  # (K,), or (E, K)
-    mean: NDArray[np.float64]
-    variance: NDArray[np.float64]  # with divisor t
+    mean: Floats
+    variance: Floats  # with divisor t
 
 
 class Deviation(NamedTuple):
@@ -175,11 +177,7 @@ def deviations(seen, inside, bound, d):
 
 @kernel
 def certify(
-    seen: Annotated[Samples, 2],
-    inside: Annotated[NDArray[np.bool_], 2],
-    bound: Deviation,
-    d: NDArray[np.float64],
-    out: NDArray[np.float64],
+    seen: Annotated[Samples, 2], inside: Annotated[NDArray[np.bool_], 2], bound: Deviation, d: Floats, out: Floats
 ):
     """Fill out (E,) with delta^c of each episode; 1 where an arm has never been pulled. d: (K,), scratch."""
     for e in range(len(out)):

@@ -219,8 +219,7 @@ class BetterThanControl(SetProblem):
             `p`: of the hypothesis that the arm is not better by the margin, whatever the tolerance; `p_worse`: that it
             is (in all dimensions). `better`, `worse`: the arms that are found to be so, at the level each.
         """
-        asked: dict[str, Any] = dict.fromkeys(("distribution", "sigma", "dependent", "support")) | options
-        given = self._counts_on(**{name: x for name, x in asked.items() if name != "moments"})
+        given = self._counts_on(**{name: x for name, x in options.items() if name != "moments"})
         strict = copy.copy(self)
         strict.tolerance = 0.0
         evidence = strict.arm_evidence(pulls, mean, variance=variance, **options)

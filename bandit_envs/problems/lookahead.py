@@ -33,22 +33,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.belief import (
-    ARMS,
-    BETA,
-    EXACT,
-    NORMAL,
-    Prior,
-    beta_below,
-    place_and_worth,
-    posterior,
-    prior_of,
-    sampled,
-)
+from ..kernels.belief import ARMS, BETA, EXACT, NORMAL, Prior, beta_below, place_and_worth, posterior, prior_of, sampled
 from ..kernels.compiled import inlined, lean, part
 from ..kernels.rng import normal_quantile
 from ..kernels.structs import fleeting
 
+Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 LOCAL, TOP_K, ALL_GOOD, CONTROL = 0, 1, 2, 3
@@ -910,7 +900,7 @@ class Lookahead:
 
     def _seen(
         self, pulls: NDArray[Any], total: Floats, model: LookaheadModel | None = None
-    ) -> tuple[LookaheadModel, LookaheadScratch, NDArray[np.int64], Floats]:
+    ) -> tuple[LookaheadModel, LookaheadScratch, Ints, Floats]:
         """What kernels take of pulls (E, K) and sums of samples (E, K) or (E, K, D)."""
         shape = (len(pulls), self.K) if self.D == 1 else (len(pulls), self.K, self.D)
         if pulls.shape != shape[:2] or total.shape != shape:
@@ -919,7 +909,7 @@ class Lookahead:
         flat = np.ascontiguousarray(total, np.float64).reshape(len(pulls), -1)
         return model or self._model, self._scratch, np.ascontiguousarray(pulls, np.int64), flat
 
-    def value(self, pulls: NDArray[np.int64], total: Floats, left: Floats | None = None) -> Floats:
+    def value(self, pulls: Ints, total: Floats, left: Floats | None = None) -> Floats:
         """phi(R), (E,), of pulls (E, K) and sums of samples (E, K) or (E, K, D); of TOP_K up to a constant.
 
         R, `left` (E,), are the pulls of each arm that are to come; None: those up to the horizon.
@@ -929,23 +919,21 @@ class Lookahead:
         _potentials(*self._seen(pulls, total), np.ascontiguousarray(left, np.float64), out)
         return out
 
-    def gains(self, pulls: NDArray[np.int64], total: Floats) -> Floats:
+    def gains(self, pulls: Ints, total: Floats) -> Floats:
         """The expected gain of one more pull of each arm, (E, K)."""
         out, none = np.empty((self.K, len(pulls))), np.zeros(len(pulls), np.uint8)
         for arm in range(self.K):
             self.gain(pulls, total, np.full(len(pulls), arm), none, out[arm])
         return out.T
 
-    def gain(
-        self, pulls: NDArray[np.int64], total: Floats, arms: NDArray[np.int64], skipped: NDArray[np.uint8], out: Floats
-    ) -> None:
+    def gain(self, pulls: Ints, total: Floats, arms: Ints, skipped: NDArray[np.uint8], out: Floats) -> None:
         """Fill out (E,) with the expected gain of one more pull of arms (E,), or, where it is K, of stopping now.
 
         Episodes whose `skipped` (E,) is not 0 get 0, as numbers do that are no arms. Pulls and sums: see `value`.
         """
         _gains(*self._seen(pulls, total), arms, skipped, out)
 
-    def beliefs(self, pulls: NDArray[np.int64], total: Floats) -> Floats:
+    def beliefs(self, pulls: Ints, total: Floats) -> Floats:
         """(E, K, 4): distance d of each mean from its boundary, the sd of d, the sd of the mean, and n.
 
         d is the mean less the threshold; the slack of the row that is least likely to hold, whose sd stands for that
@@ -956,15 +944,13 @@ class Lookahead:
         """
         return self._all_beliefs(pulls, total)[..., :4]
 
-    def _all_beliefs(self, pulls: NDArray[np.int64], total: Floats) -> Floats:
+    def _all_beliefs(self, pulls: Ints, total: Floats) -> Floats:
         """The same, and with the observation "relative" scratch behind it, (E, K, 10)."""
         out = np.empty((len(pulls), self.K, 10 if self._shown.relative else 4))
         _beliefs(*self._seen(pulls, total, self._shown), out)
         return out
 
-    def view(
-        self, pulls: NDArray[np.int64], total: Floats, seen: Any = None, ranked: bool = False
-    ) -> tuple[Any, NDArray[np.int64]]:
+    def view(self, pulls: Ints, total: Floats, seen: Any = None, ranked: bool = False) -> tuple[Any, Ints]:
         """What a learner sees, and the arms (E, K) in the order in which it sees them.
 
         Args:
@@ -996,7 +982,7 @@ class Lookahead:
             found[name] = np.take_along_axis(array, places, axis=1) if array.shape[1] == self.K else array.copy()
         return found, order
 
-    def arms(self, order: NDArray[np.int64], ranks: NDArray[np.int64]) -> NDArray[np.int64]:
+    def arms(self, order: Ints, ranks: Ints) -> Ints:
         """The arms (E,) that ranks (E,) name; what is no rank stays."""
         valid = (ranks >= 0) & (ranks < self.K)
         return np.where(valid, order[np.arange(len(order)), np.where(valid, ranks, 0)], ranks)

@@ -271,30 +271,12 @@ class Simulator:
         arrays |= {"parameters": table.reshape(-1), "data": arms.data.copy().reshape(-1), "price": price}
         self._kind = kind = arms.code, D, keeps_moments  # of the routines, each compiled when it is first asked for
         expect("step", _advance)
-        self.arrays = sim = Simulation(
-            rules=Rules(
-                sampler=single_pulls(*kind),
-                block=blocks_of_pulls(*kind),
-                K=K,
-                D=D,
-                full=full,
-                budget=self.budget,
-                limit=limit,
-                columns=arms.parameters.shape[1],
-                items=arms.items or 0,
-                own=rows is not None,
-                last=K if can_stop else K - 1,
-                salt=salt,
-                priced=cost is not None,
-                least=0.0 if isinstance(cost, str) else float(price.min()),
-                most=float(price.max()),
-                cost=float(pull_cost),
-                low=low,
-                high=high,
-            ),
-            work=Work.empty(D),
-            **arrays,
-        )
+        of: dict[str, Any] = {"sampler": single_pulls(*kind), "block": blocks_of_pulls(*kind), "K": K, "D": D}
+        of |= {"columns": arms.parameters.shape[1], "items": arms.items or 0, "own": rows is not None, "salt": salt}
+        of |= {"full": full, "budget": self.budget, "limit": limit, "last": K if can_stop else K - 1}
+        of |= {"priced": cost is not None, "most": float(price.max()), "cost": float(pull_cost)}
+        of |= {"least": 0.0 if isinstance(cost, str) else float(price.min()), "low": low, "high": high}
+        self.arrays = sim = Simulation(rules=Rules(**of), work=Work.empty(D), **arrays)
         sim.remaining[:], sim.status[:], sim.bulk[:] = self.budget, ENDED, bulk_pulls(*kind) if arms.items else 0
         self.pulls = sim.pulls.reshape(E, K)
         self.total, self.mean, self.variance = (table.reshape(shape) for table in (sim.total, sim.mean, sim.variance))

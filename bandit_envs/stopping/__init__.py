@@ -22,7 +22,6 @@ from .boundaries import (
 )  # fmt: skip
 from .bounds import Arms, pair_bounds
 from .certifier import Certifier, common, level_of, nearest_alternative, with_moments
-from .claims import certified_pairs
 from .control import HOPED_AT, TOLERANCE_AT, comparison_value
 from .distributions import (
     BERNOULLI,
@@ -37,7 +36,7 @@ from .distributions import (
     divergence,
     pair_cost,
 )
-from .intervals import arm_intervals, column_intervals
+from .intervals import arm_intervals, certified_pairs, column_intervals
 from .rates import RATES, SIDED, control_intervals, discoveries, sides
 from .strata import Stratified, averages, mismatch
 from .values import arm_value, bernoulli_value, pair_value

@@ -21,6 +21,8 @@ from .distributions import BOUNDED, CODES, GAUSSIAN, PAIRED
 from .scale import Trial, is_borne_out, trial
 from .versions import version
 
+Ints = NDArray[np.int64]
+
 DECIDED = ("threshold", "top-k", "all-good", "control")  # their search may end before the closest one is known
 OWN = "own"  # the kind of a routine that a user has written
 
@@ -84,7 +86,7 @@ def nearest_alternative(address, pulls, mean, variance, inside, numbers, scratch
 @kernel
 def _all(
     address: int,
-    pulls: Annotated[NDArray[np.int64], 2],
+    pulls: Annotated[Ints, 2],
     mean: Table,
     variance: Table,
     inside: Annotated[NDArray[np.int8], 2],
@@ -154,7 +156,7 @@ class Certifier(NamedTuple):
         numbers[DOUBT] = known / sigma * (known / sigma)  # inf beyond all floats
         return self._replace(numbers=numbers, scratch=self.scratch + len(numbers))
 
-    def trial(self, pulls: NDArray[np.int64], variance: Floats) -> Trial | None:
+    def trial(self, pulls: Ints, variance: Floats) -> Trial | None:
         """What pulls (K,) and variances (K,) or (K, D) say of a scale in doubt; None where it is in no doubt."""
         return trial(self.numbers, pulls, variance) if self.numbers[DOUBT] > 0 else None
 
@@ -191,12 +193,7 @@ class Certifier(NamedTuple):
         return found
 
     def alternatives(
-        self,
-        pulls: NDArray[np.int64],
-        mean: Floats,
-        variance: Floats,
-        inside: NDArray[np.int8],
-        moments: Floats | None = None,
+        self, pulls: Ints, mean: Floats, variance: Floats, inside: NDArray[np.int8], moments: Floats | None = None
     ) -> Floats:
         """What `nearest_alternative` reports, (E, 2 + 3 K), of episodes (E, K); inside (E, K) is filled in where -1.
 
@@ -222,8 +219,7 @@ class Certifier(NamedTuple):
 
 def level_of(value: Floats) -> Floats:
     """The smallest delta at which an answer is certified, of out[0] of `nearest_alternative`: in [0, 1]."""
-    found: Floats = np.exp(-np.maximum(value, 0.0))
-    return found
+    return np.exp(-np.maximum(value, 0.0))
 
 
 def with_moments(variance: Floats, moments: Floats | None) -> Floats:

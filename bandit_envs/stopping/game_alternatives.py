@@ -40,8 +40,7 @@ class Distribution:
     def divergence(self, m: Floats, mu: Floats) -> Floats:
         """What a pull costs where the mean m is moved to mu, elementwise."""
         if self.gaussian:
-            found: Floats = (m - mu) ** 2 / (2 * self.v)
-            return found
+            return (m - mu) ** 2 / (2 * self.v)
         # From differences: close to m, the quotient of two logarithms would lose its digits.
         low = np.where(m > 0, -m * np.log1p((mu - m) / np.where(m > 0, m, 1)), 0.0)
         high = np.where(m < 1, -(1 - m) * np.log1p((m - mu) / np.where(m < 1, 1 - m, 1)), 0.0)
@@ -134,8 +133,7 @@ class _Pairs:
         i, j = self.i[some], self.j[some]
         places = np.concatenate([i * K + i, i * K + j, j * K + i, j * K + j])
         terms = np.concatenate([weights * X[:, p] * X[:, q] for p in (0, 1) for q in (0, 1)])
-        found: Floats = np.bincount(places, terms, K * K).reshape(K, K).astype(np.float64)
-        return found
+        return np.bincount(places, terms, K * K).reshape(K, K).astype(np.float64)
 
     def sums(self, X: Floats, weights: Floats, some: Ints, K: int) -> Floats:
         """Sum of weights x, (K,)."""
@@ -145,8 +143,7 @@ class _Pairs:
 
     def along(self, X: Floats, step: Floats, some: Ints) -> Floats:
         """The products of rows and a step, (n,)."""
-        found: Floats = X[:, 0] * step[self.i[some]] + X[:, 1] * step[self.j[some]]
-        return found
+        return X[:, 0] * step[self.i[some]] + X[:, 1] * step[self.j[some]]
 
 
 class _Wide:
@@ -158,13 +155,11 @@ class _Wide:
 
     def along(self, X: Floats, step: Floats, some: Ints) -> Floats:
         """The products of rows and a step, (n,)."""
-        found: Floats = X @ step
-        return found
+        return X @ step
 
     def sums(self, X: Floats, weights: Floats, some: Ints, K: int) -> Floats:
         """Sum of weights x, (K,)."""
-        total: Floats = weights @ X
-        return total
+        return weights @ X
 
 
 class Line(NamedTuple):

@@ -8,7 +8,12 @@ GAUSSIAN   Left out: the distance is that of a projection, the mixture that of D
 DEPENDENT  Gaussian (sub-Gaussian) of scale sigma in each coordinate, which may depend on each other: a direction a has
            the scale sigma |a|_1 (docs/certificates-theory.md). In the answer: at least min over rows of slack / |a|_1,
            plus tolerance / sqrt(D), scales away. Left out: the mixture, 1 / M each, of the rows that are violated.
-BERNOULLI  Coordinates are independent. Left out: `cost_of_entering`. In the answer: the cheapest row to cross.
+BERNOULLI  Coordinates are independent. Left out: `cost_of_entering`, the least sum over coordinates of d(m, mu) where
+           A mu <= b. It is that of the dual, concave:
+               max over y >= 0 of sum over d of min_mu (d(m_d, mu) + (y A)_d mu) - y b.
+           One multiplier after the other is set to where the dual is largest, until none of them changes: what
+           minimises the sum then meets its row. Whatever the multipliers are, the dual is a bound of the cost from
+           below, so that a certificate is valid however soon it is stopped. In the answer: the cheapest row to cross.
 STUDENT    Coordinates are independent. A row a is crossed at 1/2 ln(1 + s^2 / sum of a^2 v), s its slack, a bound from
            below in more than one dimension: a product of 1 + z^2 / v is no less than 1 + their sum. Left out: the row
            that costs most.
@@ -25,14 +30,80 @@ import math
 
 import numpy as np
 
-from ..kernels.compiled import part
+from ..kernels.compiled import inlined, part
 from ..kernels.geometry import UNDECIDED, margin_of, scratch_size, unpacked
 from .betting import bet_arm, scaled
 from .boundaries import BOUNDARY, COMMON, D_AT, DEPENDENT, NONE, arm_penalty, distribution_of, enough, refresh
-from .crossing import cost_of_entering, crossing_scratch_size
-from .distributions import BERNOULLI, BOUNDED, GAUSSIAN, Arm
+from .distributions import BERNOULLI, BOUNDED, GAUSSIAN, Arm, divergence
 from .nearest import report
+from .swaps import moved
 from .values import arm_value
+
+SWEEPS, HALVINGS = 500, 200
+CLOSE = 1e-15  # a sweep that changes the cost by a smaller part of it is the last
+
+
+@inlined
+def crossing_scratch_size(D, M):
+    """How many floats `cost_of_entering` needs as scratch."""
+    return D + M
+
+
+@part
+def excess(x, row, b, sign, tilt, more):
+    """How far the means that minimise the sum, y A being `tilt`, are beyond a row with so much `more` of its y."""
+    found = -sign * b
+    for d in range(len(x)):
+        found += sign * row[d] * moved(BERNOULLI, 1.0, x[d], 1.0, tilt[d] + more * sign * row[d])
+    return found
+
+
+@part
+def cost_of_entering(x, rows, b, sign, first, last, scratch):
+    """The least cost, of one pull, of moving the mean x (D,) in [0, 1] into {sign rows' x <= sign b}.
+
+    Of rows (D, M) those from `first` to `last` - 1 count; sign -1: their other sides. Scratch: `crossing_scratch_size`.
+    """
+    D, before, cost = len(x), -1.0, 0.0
+    tilt, y = scratch[:D], scratch[D : D + len(b)]
+    tilt[:] = 0.0
+    y[:] = 0.0
+    for _ in range(SWEEPS):
+        for j in range(first, last):
+            row = rows[:, j]
+            least = -sign * b[j]
+            for d in range(D):
+                least += min(sign * row[d], 0.0)
+            if least > 0.0 or (least == 0.0 and excess(x, row, b[j], sign, tilt, 0.0) > 0.0):
+                return math.inf  # no mean in [0, 1], or none inside, meets the row
+            low, high = -y[j], 1.0
+            if excess(x, row, b[j], sign, tilt, low) <= 0.0:
+                change = low
+            else:
+                while excess(x, row, b[j], sign, tilt, high) > 0.0:
+                    low, high = high, 2.0 * max(high, 1.0)
+                for _ in range(HALVINGS):
+                    change = 0.5 * (low + high)
+                    if not low < change < high:
+                        break
+                    if excess(x, row, b[j], sign, tilt, change) > 0.0:
+                        low = change
+                    else:
+                        high = change
+                change = low  # never too much: the dual stays a bound
+            y[j] += change
+            for d in range(D):
+                tilt[d] += change * sign * row[d]
+        cost = 0.0
+        for d in range(D):
+            mu = moved(BERNOULLI, 1.0, x[d], 1.0, tilt[d])
+            cost += divergence(BERNOULLI, x[d], 1.0, mu) + tilt[d] * mu
+        for j in range(first, last):
+            cost -= sign * y[j] * b[j]
+        if cost - before <= CLOSE * abs(cost):
+            break
+        before = cost
+    return max(cost, 0.0)
 
 
 @part

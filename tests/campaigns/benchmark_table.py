@@ -29,7 +29,7 @@ from agents.benchmarking.page import EXTREMES
 from agents.benchmarking.run import Cell
 from agents.benchmarking.scores import with_interval
 from agents.evaluation.identity import hashed
-from agents.evaluation.lower_bound import _bound_for_distribution
+from agents.evaluation.plan import _bound_for_distribution
 from agents.registry import recipes_of
 from bandit_envs import Arms, BenchmarkTask, Bernoulli, Gaussian, PureExplorationVectorEnv, benchmark_tasks
 from bandit_envs.envs import setting

@@ -43,7 +43,7 @@ ORDER: dict[str, list[str]] = {
         "registry",
         "evaluation",
         "session logs gating",
-        "evolved.search evolved.space",
+        "evolved.search",
         "evolved.evolution evolved.__init__",
         "learned figures",
         "pictures testing",

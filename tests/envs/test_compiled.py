@@ -28,7 +28,7 @@ from bandit_envs.kernels.kept import compiling
 PACKAGE = Path(bandit_envs.__file__).parent
 SUPPORT = Path(__file__).parents[1] / "support"
 HEAVY = {"torch", "stable_baselines3", "pandas", "scipy.stats", "scipy.optimize", "agents", "matplotlib", "pyarrow"}
-SHOWN = {"bandit_envs.stopping.intervals", "bandit_envs.stopping.claims"}  # of sessions of people
+SHOWN = {"bandit_envs.stopping.intervals"}  # of sessions of people
 MADE, OTHERS, CALLS = 40, 3, 75_000  # dispatchers of Numba, modules of others, and calls: 38, 2 and 50,000 in 0.2.0
 LIGHT = 1.6  # times what `import numba` adds to `import gymnasium`, `import bandit_envs`, which needs it, may add
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from rollouts import FORMS, IDS, batch, full, mask, rollout, same
 
 from bandit_envs import Bernoulli, Instance, PureExplorationEnv, PureExplorationVectorEnv, Task
-from bandit_envs.envs import Viewer, drawing, views
+from bandit_envs.envs import Viewer, drawing
 from bandit_envs.envs.catalogue import ENVIRONMENTS, NAMESPACE
 from bandit_envs.envs.observations import FEATURES
 
@@ -511,7 +511,7 @@ def test_the_table_shows_the_arms_that_matter() -> None:
     pulls, mean = np.full(60, 3), np.linspace(0.9, 0.0, 60)  # the boundary, 0.5, is between 26 and 27
     pulls[45], pulls[50], mean[59], pulls[59] = 61, 40, 0.0, 0
     setting = made(instance="sampler(arms=60)").unwrapped.setting
-    shown = views.text(setting, pulls, mean, -1, False)
+    shown = drawing.text(setting, pulls, mean, -1, False)
     heading, rows = rows_of(shown)
     assert heading == ["arm", "pulls", "margin", "answer", "mean", "bar:", "a", "#", "for", "each", "4", "pulls"]
     arms = [int(row[0]) for row in rows]
@@ -524,7 +524,7 @@ def test_the_table_shows_the_arms_that_matter() -> None:
         assert row[5] == "#" * -(-pulls[k] // 4)
     inside = 27 - sum(k <= 26 for k in arms)
     assert shown.splitlines()[-1] == f"40 of 60 arms are not shown: {inside} in the answer, 1 never pulled"
-    few = views.text(made(instance="sampler(arms=20)").unwrapped.setting, pulls[:20], mean[:20], -1, False)
+    few = drawing.text(made(instance="sampler(arms=20)").unwrapped.setting, pulls[:20], mean[:20], -1, False)
     assert len(rows_of(few)[1]) == 20
     assert "not shown" not in few
 

@@ -12,7 +12,7 @@ from scipy import stats
 
 import agents
 from agents.evaluation import Evaluation, report
-from agents.evaluation.latex import escaped
+from agents.evaluation.report import escaped
 from agents.evaluation.statistics import holm
 from bandit_envs import Threshold
 

@@ -17,7 +17,8 @@ from dask_kills import deadly
 from scale import evaluate, reference, same
 
 import agents
-from agents.evaluation import execution, making, progress
+from agents.evaluation import execution, progress
+from agents.evaluation import run as making
 from agents.evaluation.execution import Call, StoppedError, Watch, WorkerDiedError, outcomes
 
 

@@ -16,7 +16,8 @@ from pandas.testing import assert_frame_equal
 from scale import TAO, evaluate, files, reference, same
 
 import agents
-from agents.evaluation import blocks, making, storage
+from agents.evaluation import blocks, storage
+from agents.evaluation import run as making
 from agents.evaluation.identity import versions
 from agents.evaluation.moments import Moments
 from agents.evaluation.report import report

@@ -19,7 +19,8 @@ from scale import evaluate, files, same
 
 import agents
 from agents.cli import main
-from agents.evaluation import blocks, making
+from agents.evaluation import blocks
+from agents.evaluation import run as making
 from agents.evaluation.blocks import Block
 from agents.evaluation.storage import Store
 from agents.evaluation.storage.places import Place

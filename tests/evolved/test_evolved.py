@@ -33,8 +33,7 @@ from agents.evolved.evolution import CommonEpisodes, Evolution, evolve
 from agents.evolved.formula import LSA, PARAMETERS, START
 from agents.evolved.network import HIDDEN, LAYERS, OWN, SHARED, WEIGHTS
 from agents.evolved.parameters import parameter_names
-from agents.evolved.search import MirroredSearch
-from agents.evolved.space import search_space, starting_point
+from agents.evolved.search import MirroredSearch, search_space, starting_point
 from agents.models.cards import FOLDER, card_path
 from bandit_envs import PROBLEMS, SetProblem, register_problem
 from bandit_envs.instances.instance import Sampler

@@ -17,7 +17,8 @@ from scipy.stats import norm
 
 from agents import figures
 from agents.cli import main
-from agents.evaluation import Evaluation, making
+from agents.evaluation import Evaluation
+from agents.evaluation import run as making
 from agents.evaluation.blocks import Block
 from agents.evaluation.storage import Store
 from agents.figures import (
@@ -32,7 +33,7 @@ from agents.figures import (
     printed,
     reproduce,
     reproduce_paper,
-    store,
+    reproduction,
 )
 from agents.figures.kalyanakrishnan2010 import share
 from agents.figures.katz_samuels2018 import pulled
@@ -88,7 +89,7 @@ def test_the_same_run_again_pulls_nothing(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_killed_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, calls = store.evaluate, []
+    real, calls = reproduction.evaluate, []
 
     def killed(*arguments: Any, **how: Any) -> Evaluation:
         calls.append(how["env_kwargs"])
@@ -96,7 +97,7 @@ def test_a_killed_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             raise KeyboardInterrupt
         return real(*arguments, **how)
 
-    monkeypatch.setattr(store, "evaluate", killed)
+    monkeypatch.setattr(reproduction, "evaluate", killed)
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path / "out")
     assert run(tmp_path / "out").made == 2
@@ -131,7 +132,7 @@ def test_a_run_that_was_killed_within_an_evaluation_goes_on_by_blocks(
 
 def test_what_differs_is_kept_apart(tmp_path: Path) -> None:
     """Episodes, seed and agents are part of a name; the order of the labels, too, as it is that of the rows."""
-    kept = store.Store(tmp_path)
+    kept = reproduction.Store(tmp_path)
     how: dict[str, Any] = {"episodes": 5, "seed": 0, "budgets": [20], "env_kwargs": {"instance": "tao2019-1"}}
     own = {"distribution": "gaussian", "mean": np.linspace(0, 1, 5)}
     changes: list[dict[str, Any]] = [{}, {"episodes": 6}, {"seed": 1}, {"budgets": [21]}]
@@ -141,7 +142,7 @@ def test_what_differs_is_kept_apart(tmp_path: Path) -> None:
     kept.evaluate({"poor": "uniform", "good": "lsa"}, ENV, **how)
     kept.evaluate(AGENTS, ENV, **how)
     assert kept.made == len(list(tmp_path.iterdir())) == 7
-    again = store.Store(tmp_path)
+    again = reproduction.Store(tmp_path)
     again.evaluate(AGENTS, ENV, **(how | changes[-1]))
     assert again.made == 0
 

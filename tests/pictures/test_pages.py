@@ -21,8 +21,8 @@ from browsing import shot
 
 import agents
 from agents.cli import main, parse
-from agents.evaluation.latex import escaped
 from agents.evaluation.plots import plot
+from agents.evaluation.report import escaped
 from agents.figures import FIGURES, PAPERS, Claim, Figure, Panel, Quote
 from agents.figures.pages import read_table
 from agents.figures.verdicts import scorecard

@@ -16,8 +16,7 @@ from PIL import Image
 
 import agents
 from agents.cli import main
-from agents.pictures.film import films, moments
-from agents.pictures.watching import lines, watch
+from agents.pictures.watching import films, lines, moments, watch
 from bandit_envs import Polyhedron, Task, Threshold, TopK
 from bandit_envs.envs import Viewer, boundary_of, drawing, limits_of, outline
 from bandit_envs.instances.polyhedra import simplex

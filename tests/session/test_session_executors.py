@@ -16,7 +16,7 @@ import pytest
 from graders import deadly, elsewhere, score
 
 import agents
-from agents.session.calls import Call, Calls
+from agents.session.running import Call, Calls
 
 pytest.importorskip("sqlalchemy")
 

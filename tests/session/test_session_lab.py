@@ -17,7 +17,7 @@ import pytest
 
 import agents
 from agents.cli import main
-from agents.session import page, results
+from agents.session import page, tables
 from bandit_envs.instances import wells_of_plate
 
 pytest.importorskip("sqlalchemy")
@@ -369,7 +369,7 @@ def test_ends_beyond_the_axis_are_arrows_and_without_claims_the_answer_counts(mo
     assert {*drawn(session.plot())[1]} == {"in as of now", "out as of now", "boundary"}
     low, high = [-math.inf, 15, np.nan, 20, 20, np.nan], [math.inf, 1e9, np.nan, 30, 90, np.nan]
     table = session.arms().assign(low=low, high=high)
-    monkeypatch.setattr(results, "arms_table", lambda state: table)
+    monkeypatch.setattr(tables, "arms_table", lambda state: table)
     _, _, axes = drawn(session.plot())
     arrows = Counter(line.get_marker() for line in axes.lines for _ in line.get_xdata())
     assert (arrows["<"], arrows[">"]) == (1, 2)

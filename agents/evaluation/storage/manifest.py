@@ -13,9 +13,8 @@ from ...core.files import SETTINGS, as_first_spelled, json_form
 from ..blocks import Group
 from ..environment import make_known
 from ..rows import Run
-from .calls import CALLS
 from .places import Place, WriteError, place_of
-from .store import BLOCKS, ENDED, SUMS, Store
+from .store import BLOCKS, CALLS, ENDED, SUMS, Store
 
 FORMAT = "blocks 3"
 SEAL = "seal"  # the checksum of all other entries
