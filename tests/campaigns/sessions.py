@@ -47,7 +47,8 @@ RULES: dict[str, dict[str, Any]] = {
     "BetterThanControl": {"budget": 60},
 }
 LONGER = {"east": 850, "st2": 850}  # they end by themselves before
-OF_TABLES = {"paired-elimination", "sysrs", "ucb-e", "ucb-e-lrf"}  # see test_session_tables
+# See test_session_tables.
+OF_TABLES = {"paired-elimination", "sysrs", "ucb-e", "ucb-e-lrf", "agentopt-elimination", "agentopt-lucb"}
 ALL = [(name, problem) for problem in RULES for name in agents.names(problem)]
 
 
