@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs import BenchmarkTask, benchmark_tasks
+from bandit_envs import BenchmarkTask, Task, benchmark_tasks
 from bandit_envs.kernels import choice, flag, integer
 
-from ..core.agent import Agent
-from ..core.certified import CERTIFICATE, OPTIONS, own_certifier
+from ..core.certified import CERTIFICATE, OF_CERTIFIER, Certified, certified, own_certifier
+from ..core.forms import Forms
 from ..core.optional import pandas
 from ..evaluation import Evaluation, evaluate
 from ..evaluation.execution import jobs_number
@@ -300,12 +300,13 @@ def benchmark(
     taken += [(task, "uniform") for task in tasks if "uniform" not in recipes]
     clock, said = Clock(taken), dict[str, str]()
     [plain] = recipes_of("uniform").values()
-    recipes = {label: recipe if recipe == plain else apart(recipe) for label, recipe in recipes.items()}
+    # What the first process has seen of the episodes, the second one has not.
+    twice = {x: (apart(one), apart(one)) for x, one in recipes.items() if one != plain}
     for task in tasks:
-        found = {label: play(task, label, recipe, out) for label, recipe in recipes.items() if recipe != plain}
+        found = {label: play(task, label, both, out) for label, both in twice.items()}
         base = Cell("uniform", task, np.nan, np.nan)
         if len(found) < len(recipes) or any(cell.value == cell.value for cell in found.values()):
-            base = play(task, "uniform", plain, out)
+            base = play(task, "uniform", (plain, plain), out)
         clock.done(task, "uniform", base.seconds)
         for label in recipes:
             cells[label].append(cell := _scored(replace(found.get(label, base), agent=label), base))
@@ -380,14 +381,15 @@ def _seconds() -> dict[str, dict[str, float]]:
 def _cell(
     task: BenchmarkTask,
     label: str,
-    recipe: Recipe,
+    recipes: tuple[Recipe, Recipe],
     out: Path | None,
     *,
     jobs: int,
     trust: bool,
     trained: dict[str, Any],
 ) -> Cell:
-    """One agent on one task, without its score."""
+    """One agent on one task, without its score. The second recipe, of another process, is for its own stops."""
+    recipe, own_recipe = recipes
     begun, place = time.monotonic(), None if out is None else out / task.name / _slug(label)
     asked = functools.partial(make_envs, task.env_id, 1, kwargs=task.kwargs), task.kwargs | trained
     try:
@@ -400,53 +402,55 @@ def _cell(
             warnings.warn(f"{task.name} is not played, as {reason}: {error}", stacklevel=2)
         return Cell(label, task, np.nan, np.nan, note=f"{reason}: {error}")
     envs.close()
-    recipe = replace(recipe, made=None)  # public seeds depend on the agent: it is made for them again
+    recipe, own_recipe = (replace(one, made=None) for one in recipes)  # public seeds depend on the agent
     known, inside = place is not None and place.is_dir(), _is_inside(agent)
     how = {"jobs": jobs, "trust": trust, "env_kwargs": task.kwargs | trained | {"salt": digest(agent)}}
-    notes, own, errors = [INSIDE] * inside, None, None
+    notes, own, errors, values, found = [INSIDE] * inside, None, None, NONE, None
     if not task.fixed_confidence:
         found = _played(task, label, recipe, place, how)
         values = found.column(label, "score").astype(np.float64)
     else:
         stops = forms.stop and bool(getattr(agent, "stops", True))
-        gated, proof = _gated(recipe, early=not stops), _proof(agent, recipe, task) if stops else CERTIFICATE
-        if proof != CERTIFICATE:
-            aside = None if out is None else out / f"{task.name}-own" / _slug(label)
-            alone = _played(task, label, recipe, aside, how)
-            own = Stop(proof, float(_pulls(alone, label, task)[0].mean()), _errors(alone, label))
+        with_certificate = functools.partial(_gated, recipe=recipe, forms=forms, early=not stops)
+        gated = Recipe(recipe.name, label, with_certificate)
         try:
             gated.paired(*asked)[1].close()
         except ValueError as error:
-            return Cell(label, task, np.nan, np.nan, note=f"cannot be certified: {error}", oracle=inside, own=own)
-        found = _played(task, label, gated, place, how)
-        values, cut = _pulls(found, label, task)
-        errors = _errors(found, label)
-        if stops and own is None:
-            own = Stop(proof, float(values.mean()), errors)
-        if cut.any():
-            notes.append(f"{cut.mean():.0%} of the episodes are cut and count {CUT:g} max_pulls")
+            notes.append(f"cannot be certified: {error}")
+        else:
+            found = _played(task, label, gated, place, how)
+            values, cut = _pulls(found, label, task)
+            errors = _errors(found, label)
+            if cut.any():
+                notes.append(f"{cut.mean():.0%} of the episodes are cut and count {CUT:g} max_pulls")
+        if stops:
+            proof, aside = _proof(agent, task), None if out is None else out / f"{task.name}-own" / _slug(label)
+            alone = (
+                found if found is not None and proof == CERTIFICATE else _played(task, label, own_recipe, aside, how)
+            )
+            own = Stop(proof, float(_pulls(alone, label, task)[0].mean()), _errors(alone, label))
     return Cell(
         label,
         task,
-        float(values.mean()),
+        np.nan if found is None else float(values.mean()),
         np.nan,
         note="; ".join(notes),
         oracle=inside,
         errors=errors,
         own=own,
-        pace=1.0 / float(found.summary()["pulls_per_second"].iloc[0]),
+        pace=np.nan if found is None else 1.0 / float(found.summary()["pulls_per_second"].iloc[0]),
         trained_on=trained_on(agent, envs.task),
         seconds=0.0 if known else time.monotonic() - begun,
         values=values,
     )
 
 
-def _proof(agent: Any, recipe: Recipe, task: BenchmarkTask) -> str:
+def _proof(agent: Any, task: BenchmarkTask) -> str:
     """By what an agent stops: "certificate", that of the suite at the task's delta; a proof of its "own"; or "none"."""
+    given = {*getattr(agent, "_parameters", ())}
     by_one = own_certifier(agent) is not None and getattr(agent, "delta", None) == task.kwargs["delta"]
-    ours = comes_with(type(agent)) and not isinstance(agent, ApartPolicy) and not recipe.parameters
-    ours = ours and agent.name in _promised()
-    if ours or getattr(agent, "proven", False) or by_one and {*OPTIONS} & {*recipe.parameters}:
+    ours = comes_with(type(agent)) and not isinstance(agent, ApartPolicy) and not given
+    if ours and agent.name in _promised() or getattr(agent, "proven", False) or by_one and given & {*OF_CERTIFIER}:
         return "own"
     return CERTIFICATE if by_one else "none"
 
@@ -470,21 +474,14 @@ def _errors(found: Evaluation, label: str) -> int:
     return int((~found.column(label, "truncated") & ~found.column(label, "correct")).sum())
 
 
-def _gated(recipe: Recipe, early: bool) -> Recipe:
+def _gated(task: Task, recipe: Recipe, forms: Forms, early: bool) -> Certified:
     """The agent with the suite's certificate: at each look, or where it wants to stop; until then arms in turn."""
-    own, last = dict(recipe.parameters), {"completes": False}
-    if own.get("stop") is None and not early:
-        own.pop("stop", None)
-        last["early"], own = False, {}
-        recipe = replace(recipe, target=_within(recipe))
-    return replace(recipe, parameters={**own, "stop": CERTIFICATE, **last})
-
-
-def _within(recipe: Recipe) -> Any:
-    """What makes the agent within a certificate, whose options have the names of some of its parameters."""
-    given = {name: value for name, value in recipe.parameters.items() if name != "stop"}
-    maker = recipe.target.for_task if isinstance(recipe.target, Agent) else recipe.target
-    return functools.partial(maker, **given) if given else recipe.target
+    reader = forms.actions == "arm" and forms.observation != "statistics"
+    agent = recipe.make(forms._replace(stop=True).of(task) if reader else task)
+    early = early or isinstance(agent, Certified)
+    while isinstance(agent, Certified):  # by options of its own, as another delta
+        agent = agent.agent
+    return certified(task, agent, {"completes": False} | ({} if early else {"early": False}))
 
 
 def _played(task: BenchmarkTask, label: str, recipe: Recipe, place: Path | None, how: dict[str, Any]) -> Evaluation:

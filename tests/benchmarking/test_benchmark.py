@@ -71,14 +71,14 @@ def test_scores_by_hand() -> None:
 def test_what_is_beyond_a_bound_is_noted_and_what_is_close_is_not_scored() -> None:
     base = run.Cell("uniform", DELTA, 800.0, math.nan, values=np.full(40, 800.0))
     proven = dataclasses.replace(DELTA, bound=100.0)
-    for task, pulls, score, note in (
+    for task, pulls, wanted, note in (
         (DELTA, 90.0, math.log(800 / 90) / math.log(4), ""),
         (proven, 90.0, math.log(800 / 90) / math.log(4), "90 is beyond a proven bound, as none is but by chance, 100"),
         (proven, 110.0, math.log(800 / 110) / math.log(4), ""),
         (dataclasses.replace(DELTA, scored=False), 110.0, math.nan, ""),
     ):
         cell = run._scored(run.Cell("a", task, pulls, math.nan, values=np.full(40, pulls)), base)
-        assert cell.score == pytest.approx(score, nan_ok=True)
+        assert cell.score == pytest.approx(wanted, nan_ok=True)
         assert cell.note == note
         assert len(cell.samples) == 2000 * task.scored
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import benchmark_table
 import numpy as np
@@ -119,3 +119,54 @@ def test_no_cheat_is_ahead_where_deltas_are_ranked(monkeypatch: pytest.MonkeyPat
     inside = agents.evaluate(Walker, task.env_id, episodes=20, env_kwargs=task.kwargs)
     assert inside.column("walker", "correct").all()
     assert inside.column("walker", "total_pulls").max() == 0
+
+
+class Named(Bold):
+    """Takes the name of the option by which others are certified, and does without."""
+
+    name = "named"
+
+    def __init__(self, task: Any, stop: str | None = None, delta: float | None = None) -> None:
+        super().__init__(task)
+        self.delta = delta
+
+
+class Twice(agents.Agent):
+    """Keeps the answers to episodes that it has played to the end, by their public seeds, and knows them then."""
+
+    name, solves, stops = "twice", ("BestArm",), True
+    known: ClassVar[dict[int, Any]] = {}
+
+    def choose(self, observation: Any, state: Any) -> Any:
+        n, seeds = observation["pulls"], observation["public_seed"][:, 0]
+        for seed, row, pulls in zip(seeds.tolist(), observation["mean"], n, strict=True):
+            if pulls.sum() > 300:
+                self.known[seed] = row.argmax()
+        done = np.array(
+            [seed in self.known and pulls.sum() < 50 for seed, pulls in zip(seeds.tolist(), n, strict=True)]
+        )
+        return np.where(done, self.task.stop, n.argmin(axis=1))
+
+
+def test_no_name_and_no_option_is_a_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Options of a certificate, a parameter of its name, and episodes that were played before gain nothing."""
+    few = [replace(task, episodes=60) for task in benchmark_tasks(["best-steps-delta"])]
+    monkeypatch.setattr(run, "benchmark_tasks", lambda set: few)
+    task = few[0].env().unwrapped.task
+    names = {
+        "evidence": "evidence",
+        "named delta": "evidence(stop='certificate', delta=0.9)",
+        "sharper": "evidence(stop='certificate', rho=40)",
+        "made": agents.make("evidence", task, stop="certificate", delta=0.9),
+        "own option": f"{__name__}:Named(stop='certificate', delta=0.1)",
+        "twice": Twice,
+        "uniform": "uniform",
+    }
+    cells = {label: cell for label, [cell] in agents.benchmark(names, [few[0].name]).cells.items()}
+    assert cells["sharper"].value == cells["evidence"].value
+    for label in ("named delta", "made"):  # they stop too soon, and arms come in turn
+        assert (cells[label].values >= cells["evidence"].values).all()
+        assert cells[label].own.pulls < cells["evidence"].value
+    assert (cells["named delta"].own.proof, cells["sharper"].own.proof) == ("none", "own")
+    assert cells["own option"].score < 0.2 * cells["evidence"].score
+    assert (cells["twice"].values >= cells["uniform"].values).all()

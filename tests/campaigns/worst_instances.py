@@ -89,7 +89,7 @@ def worst(agent: str, seconds: float) -> dict[str, object] | None:
             made = agents.make(agent, task.env())
         except ValueError:
             continue
-        if not getattr(made, "stops", False) or (proof := run._proof(made, recipe, task)) == "certificate":
+        if not getattr(made, "stops", False) or (proof := run._proof(made, task)) == "certificate":
             continue
         mean, tried = searched(agent, task, seconds / len(able))
         wrong = errs(agent, task, mean, FRESH, JUDGED)
