@@ -17,6 +17,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import time
 import traceback
 import warnings
 import weakref
@@ -31,6 +32,7 @@ import numpy as np
 
 from ..core.agent import Agent
 from ..core.certified import OPTIONS
+from ..core.declared import RULES
 from ..core.files import json_form
 from ..core.forms import forms_of
 from ..core.parameters import taken
@@ -41,7 +43,7 @@ from ..registry import Recipe
 PROGRAM = "import sys; sys.path[:] = {}; from agents.benchmarking import apart; apart._serve()"
 PATIENCE = 2.0  # seconds in which a process is to end by itself
 LIBRARIES = ("agents.", "gymnasium.", "stable_baselines3.", "sb3_contrib.", "torch.", "types.SimpleNamespace")
-DECIDING = ("play", "predict", "choose", "initial_state", "recommend", "recommended")
+BASES = ("agents.", "abc.", "builtins.", "typing.")
 SAID = ("name", "source", "anytime", "observation", "needs")  # of an agent, and of what makes it
 FACTS = (*SAID, "stops", "coordinates", "promises", "resumes", "own_bounds", "by_place", "prices", "delta", "proven")
 
@@ -78,8 +80,9 @@ def _stays(target: Any) -> bool:
         return str(target.__module__).startswith("agents.") and target.__globals__ is getattr(home, "__dict__", None)
     kind: Any = target if isinstance(target, type) else type(target)
     if issubclass(kind, Agent) and kind.plays is True:
-        ours = all(getattr(kind, how).__module__.startswith("agents.") for how in DECIDING)
-        return ours or not kind.played.__module__.startswith("agents.")
+        own = {x: y for one in kind.__mro__ if not comes_with(one, *BASES) for x, y in vars(one).items()}
+        code = {x for x, y in own.items() if callable(y) or hasattr(y, "__get__")}
+        return "played" in code or code <= {*RULES}
     if isinstance(target, (Agent, ApartPolicy)) or not hasattr(kind, "predict"):
         return comes_with(kind) and all(_stays(vars(target)[x]) for x in ("agent", "policy") if x in vars(target))
     parts, model = [kind], getattr(target, "model", target)
@@ -87,9 +90,11 @@ def _stays(target: Any) -> bool:
         policy = getattr(model, "policy", None)
         with suppress(AttributeError, ValueError):
             parts += map(type, wrappers_of(model.get_env()))
-        parts += map(type, [model, policy, getattr(target, "agent", policy), *getattr(policy, "modules", list)()])
-        own = [getattr(one, "__dict__", {}).get("predict") for one in (target, model)]
-        parts += [type(one) for one in own if one not in (None, getattr(policy, "predict", None))]
+        layers: list[Any] = [*getattr(policy, "modules", list)()]
+        parts += map(type, [model, policy, getattr(target, "agent", policy), *layers])
+        parts += [type(one) for x in layers for one in (*x._forward_hooks.values(), *x._forward_pre_hooks.values())]
+        patched = [getattr(one, "__dict__", {}).get("predict") for one in (target, model)]
+        parts += [type(one) for one in patched if one not in (None, getattr(policy, "predict", None))]
     return all(comes_with(part, *LIBRARIES) for part in parts)
 
 
@@ -285,6 +290,7 @@ def _serve() -> None:
     source, sink, held = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb"), dict[Any, Any]()
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)  # what the agent prints
+    threading.Thread(target=_follow, args=[os.getppid()], daemon=True).start()
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     with suppress(EOFError):
         while True:
@@ -297,6 +303,13 @@ def _serve() -> None:
                     words, found = {"error": _written(error)}, {}
             told = [(one.category.__name__, str(one.message)) for one in said]
             _put(sink, {"error": None, "held": None, "warnings": told} | words, found)
+
+
+def _follow(parent: int) -> None:
+    """End with the benchmark, also where the agent never answers."""
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os._exit(1)
 
 
 def _answered(held: dict[Any, Any], asked: dict[str, Any], arrays: dict[str, Any]) -> tuple[dict[str, Any], Any]:

@@ -67,8 +67,8 @@ def write(result: Any, folder: str | Path) -> Path:
         },
         "Profiles": f'<figure><img alt="Profiles" style="width: 100%" src="data:image/png;base64,{picture}"></figure>',
         "Where each agent wins and loses": _extremes(result),
-        "Stops by a proof of one's own": _stops(result, "own"),
-        "Stops by none": _stops(result, "none"),
+        "Stops by a proof of one's own, as the agent says": _stops(result, "own"),
+        "Stops without a proof": _stops(result, "none"),
         "Tasks": _cells(result),
     }
     parts = {
@@ -95,21 +95,14 @@ def _summary(result: Any, columns: list[str]) -> str:
     for _, row in summary.iterrows():
         others = [how.format(row[name]) if row[name] == row[name] else "" for name, how in more.items()]
         rows.append([row["agent"], *(_score(row, name) for name in columns), *others])
-    return table(["agent", *(name.replace("_", ", ") for name in (*columns, *more))], rows)
+    heads = [*(name.replace("_", ", ") for name in columns), *(name.replace("_", " ") for name in more)]
+    return table(["agent", *heads], rows)
 
 
 def _stops(result: Any, proof: str) -> str:
     """Pulls and errors of agents that stop by themselves."""
-    rows = [
-        [
-            row["task"],
-            row["agent"],
-            (f"{row['pulls']:.5g}", row["pulls"]),
-            (with_interval(row, "errors", "{:.1%}"), row["errors"]),
-        ]
-        for _, row in result.stops(proof).iterrows()
-    ]
-    return table(["task", "agent", "pulls", "errors"], rows) if rows else ""
+    rows = result.stop_rows(proof)
+    return table(["task", "agent", "pulls", "cut", "errors"], rows) if rows else ""
 
 
 def _extremes(result: Any) -> str:
@@ -127,7 +120,8 @@ def _cells(result: Any) -> str:
     """The scores by task, and below the notes, such as why a score is missing."""
     rows = []
     for place, task in enumerate(result.tasks):
-        scores = [_score(result.cells[agent][place].row) for agent in result.agents]
+        cells = [result.cells[agent][place] for agent in result.agents]
+        scores = [_score(x.row) if task.scored else f"{x.value:.4g} pulls" * (x.value == x.value) for x in cells]
         best = f"{task.best:.4g} ({task.best_agent})", task.best
         bound = (f"{task.bound:.4g}", task.bound) if task.bound == task.bound else ("", "")
         rows.append([task.name, task.source, (f"{task.uniform:.4g}", task.uniform), best, bound, *scores])

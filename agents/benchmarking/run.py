@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from bandit_envs import BenchmarkTask, Task, benchmark_tasks
 from bandit_envs.kernels import choice, flag, integer
 
+from ..core.agent import Agent
 from ..core.certified import CERTIFICATE, OF_CERTIFIER, Certified, certified, own_certifier
-from ..core.forms import Forms
+from ..core.forms import Forms, trained_with
 from ..core.optional import pandas
 from ..evaluation import Evaluation, evaluate
 from ..evaluation.execution import jobs_number
@@ -31,16 +32,17 @@ from ..evaluation.statistics import clopper_pearson
 from ..models.cards import trained_on
 from ..registry import Recipe, recipes_of
 from .apart import ApartPolicy, apart
-from .scores import CUT, REPLICATES, interquartile_mean, percentile_interval, replicates, score
+from .scores import CUT, REPLICATES, interquartile_mean, percentile_interval, replicates, score, with_interval
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
 SEED = 0  # of the resamples
-INSIDE = "plays by code of its own in the simulation, where the truth is"
+INSIDE = "plays by compiled code of its own in the process where the truth is"
 BEYOND = "is beyond a proven bound, as none is but by chance"
 NONE = np.zeros(0)
+APART = ("marks", "money")  # columns of tasks that no other column counts
 
 
 class Stop(NamedTuple):
@@ -49,6 +51,7 @@ class Stop(NamedTuple):
     proof: str  # "certificate": that of the suite; "own"; "none"
     pulls: float  # on average; a cut episode counts `CUT` times max_pulls
     errors: int  # episodes with a wrong answer there
+    cut: float  # the share of episodes that are cut
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +85,8 @@ class Cell:
         row = {"task": self.task.name, "group": self.task.group, "agent": self.agent, "score": self.score}
         row |= {"score_low": low, "score_high": high, "value": self.value, "episodes": n, "root": self.task.root}
         row |= _rate("errors", self.errors, n)
-        row |= {"proof": own.proof if own else "", "own_pulls": own.pulls if own else np.nan}
+        proof, pulls, _, cut = own or ("", np.nan, None, np.nan)
+        row |= {"proof": proof, "own_pulls": pulls, "own_cut": cut}
         row |= _rate("own_errors", own.errors if own else None, n)
         last = {"real": self.task.real, "marks": self.task.marks, "trained_on": self.trained_on, "note": self.note}
         return row | {"seconds_a_pull": self.pace} | last
@@ -121,8 +125,8 @@ class Benchmark:
 
     @property
     def columns(self) -> list[str]:
-        """The columns of scores in `summary`: "all", "budget", "delta", "real", "synthetic", "marks" and the groups."""
-        kinds = [name for name in ("real", "synthetic", "marks") if any(_in(task, name) for task in self.tasks)]
+        """Those of scores in `summary`: "all", "budget", "delta", "real", "synthetic", "marks", "money", the groups."""
+        kinds = [x for x in ("real", "synthetic", *APART) if any(_in(task, x) for task in self.tasks)]
         return ["all", *self.settings, *kinds, *dict.fromkeys(task.group for task in self.tasks)]
 
     @functools.cached_property
@@ -131,7 +135,7 @@ class Benchmark:
 
         The columns are task, group, agent; score, score_low, score_high (95 %); value, episodes, root; with a delta
         errors of the certified answers, errors_low, errors_high (exact, 95 %); where the agent stops by itself proof
-        ("certificate", "own", "none"), own_pulls, own_errors, own_errors_low, own_errors_high, of its first answer;
+        ("certificate", "own", "none"), own_pulls, own_cut, own_errors, own_errors_low, own_errors_high, of its answer;
         real, marks, trained_on, note, seconds_a_pull. Agents that do not take a task have NaN there, and the note says
         why.
         """
@@ -141,9 +145,9 @@ class Benchmark:
     def summary(self) -> DataFrame:
         """One row for each agent, the best first.
 
-        The columns are agent; all, all_low, all_high; the same of budget, delta, real, synthetic, of marks, the tasks
-        whose marks show an agent that has their tables which column an arm is, and which no other column counts, and of
-        each group, as threshold_budget; mean and worst, over the tasks of all; errors, errors_low, errors_high, of
+        The columns are agent; all, all_low, all_high; the same of budget, delta, real, synthetic and of each group, as
+        threshold_budget; of marks and money, which no other column counts: tasks whose marks show an agent that has
+        their tables which column an arm is, and budgets of money; mean and worst, over the tasks of all; errors of
         certified answers over all episodes with a delta; seconds_a_pull, the median. A score is the interquartile mean
         over tasks, its interval (95 %) comes from a bootstrap of the episodes of each task, those of `uniform` with
         them (Agarwal et al. 2021). It is NaN where the agent does not take all of the tasks.
@@ -166,17 +170,27 @@ class Benchmark:
         frame: DataFrame = pandas().DataFrame(rows)
         return frame.sort_values([*self.columns], ascending=False, kind="stable", na_position="last", ignore_index=True)
 
-    def stops(self, proof: str) -> DataFrame:
-        """Where agents stop by a proof of their own ("own"), or by none ("none"): never ranked with the others.
+    def stops(self, proof: str | None = None) -> DataFrame:
+        """Where agents stop by a proof that they say they have ("own"), or by none ("none"); None: both.
 
-        One row for each task and agent: task, agent, pulls, errors, errors_low, errors_high (exact, 95 %).
+        One row for each task and agent: task, agent, proof, pulls, cut, the share of episodes that are cut, which count
+        twice `max_pulls` and no error, errors, errors_low, errors_high (exact, 95 %). They are not ranked.
         """
-        choice("proof", proof, ("own", "none"))
-        some = [cell for own in self.cells.values() for cell in own if cell.own and cell.own.proof == proof]
-        names = {"task": "task", "agent": "agent", "own_pulls": "pulls"}
+        wanted = ("own", "none") if proof is None else (choice("proof", proof, ("own", "none")),)
+        some = [cell for own in self.cells.values() for cell in own if cell.own and cell.own.proof in wanted]
+        names = {"task": "task", "agent": "agent", "proof": "proof", "own_pulls": "pulls", "own_cut": "cut"}
         names |= {f"own_errors{end}": f"errors{end}" for end in ("", "_low", "_high")}
         frame: DataFrame = pandas().DataFrame([cell.row for cell in some], columns=[*names]).rename(columns=names)
         return frame
+
+    def stop_rows(self, proof: str) -> list[list[str]]:
+        """The same as text: task, agent, pulls, cut, errors; an interval above delta is marked."""
+        deltas, rows = {task.name: task.kwargs.get("delta", 1.0) for task in self.tasks}, []
+        for _, row in self.stops(proof).iterrows():
+            above = ", above delta" * bool(row["errors_low"] > deltas[row["task"]])
+            errors = with_interval(row, "errors", "{:.1%}") + above
+            rows.append([row["task"], row["agent"], f"{row['pulls']:.5g}", f"{row['cut']:.1%}", errors])
+        return rows
 
     def _cells(self, agent: str, column: str) -> list[Cell]:
         """Those of the tasks of a column that are scored."""
@@ -227,8 +241,9 @@ class Benchmark:
 
 def _in(task: BenchmarkTask, column: str) -> bool:
     """Whether a column counts a task."""
-    if column == "marks" or task.marks:
-        return column == "marks" and task.marks
+    apart = "marks" if task.marks else "money" if "cost" in task.kwargs else ""
+    if apart or column in APART:
+        return column == apart
     return column in ("all", task.setting, task.group, "real" if task.real else "synthetic")
 
 
@@ -300,10 +315,12 @@ def benchmark(
     taken += [(task, "uniform") for task in tasks if "uniform" not in recipes]
     clock, said = Clock(taken), dict[str, str]()
     [plain] = recipes_of("uniform").values()
-    # What the first process has seen of the episodes, the second one has not.
-    twice = {x: (apart(one), apart(one)) for x, one in recipes.items() if one != plain}
+    others = {label: one for label, one in recipes.items() if one != plain}
+    if "uniform" in others:
+        raise ValueError(f"the label 'uniform' is that of the baseline, got it for {others['uniform'].name!r}")
     for task in tasks:
-        found = {label: play(task, label, both, out) for label, both in twice.items()}
+        # A process knows no other task, nor what was seen of the same episodes where own stops are played.
+        found = {label: play(task, label, (apart(one), apart(one)), out) for label, one in others.items()}
         base = Cell("uniform", task, np.nan, np.nan)
         if len(found) < len(recipes) or any(cell.value == cell.value for cell in found.values()):
             base = play(task, "uniform", (plain, plain), out)
@@ -422,13 +439,14 @@ def _cell(
             values, cut = _pulls(found, label, task)
             errors = _errors(found, label)
             if cut.any():
-                notes.append(f"{cut.mean():.0%} of the episodes are cut and count {CUT:g} max_pulls")
+                notes.append(f"{cut.mean():.1%} of the episodes are cut and count {CUT:g} max_pulls")
         if stops:
             proof, aside = _proof(agent, task), None if out is None else out / f"{task.name}-own" / _slug(label)
             alone = (
                 found if found is not None and proof == CERTIFICATE else _played(task, label, own_recipe, aside, how)
             )
-            own = Stop(proof, float(_pulls(alone, label, task)[0].mean()), _errors(alone, label))
+            pulls, cut = _pulls(alone, label, task)
+            own = Stop(proof, float(pulls.mean()), _errors(alone, label), float(cut.mean()))
     return Cell(
         label,
         task,
@@ -439,7 +457,7 @@ def _cell(
         errors=errors,
         own=own,
         pace=np.nan if found is None else 1.0 / float(found.summary()["pulls_per_second"].iloc[0]),
-        trained_on=trained_on(agent, envs.task),
+        trained_on=trained_on(agent, envs.task) or str(trained_with(agent).get("instance") or ""),
         seconds=0.0 if known else time.monotonic() - begun,
         values=values,
     )
@@ -499,9 +517,9 @@ def _played(task: BenchmarkTask, label: str, recipe: Recipe, place: Path | None,
 
 
 def _is_inside(agent: Any) -> bool:
-    """Whether an agent, or the one within, plays by a method that does not come with this package."""
-    some: list[Any] = [one for one in (agent, getattr(agent, "agent", None)) if getattr(one, "plays", False) is True]
-    return any(not one.played.__module__.startswith("agents.") for one in some)
+    """Whether an agent, or the one within, plays here by compiled code that does not come with this package."""
+    some = [one for one in (agent, getattr(agent, "agent", None)) if isinstance(one, Agent)]
+    return not all(comes_with(type(one)) for one in some)
 
 
 def _slug(label: str) -> str:

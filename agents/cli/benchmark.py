@@ -36,21 +36,16 @@ class Benchmark(Command, of="benchmark"):
     def run(self) -> None:
         if self.out is not None:
             try_out(Path(self.out) / "benchmark.html", folder=True)
-        chosen = {"agents": list(self.agents), "set": list(self.tasks or ()) or self.set}
+        chosen = {"agents": list(self.agents), "set": self.set if self.tasks is None else list(self.tasks)}
         result = agents.benchmark(**self.handed("benchmark") | chosen)
         place = None if self.out is None else result.save(self.out)
         summary = result.summary()
         rows = [[name, *(with_interval(row, name) for _, row in summary.iterrows())] for name in result.columns]
         rows.append(["errors", *(with_interval(row, "errors", "{:.1%}") for _, row in summary.iterrows())])
         print(table([result.set, *summary["agent"]], [row for row in rows if any(row[1:])]))
-        for proof, title in (("own", "stops by a proof of its own"), ("none", "stops without a proof")):
-            stops = [row for _, row in result.stops(proof).iterrows()]
-            rows = [
-                [row["task"], row["agent"], f"{row['pulls']:.5g}", with_interval(row, "errors", "{:.1%}")]
-                for row in stops
-            ]
-            if rows:
-                print("\n" + table([title, "agent", "pulls", "errors"], rows))
+        for proof, title in (("own", "stops by a proof of its own, as it says"), ("none", "stops without a proof")):
+            if rows := result.stop_rows(proof):
+                print("\n" + table([title, "agent", "pulls", "cut", "errors"], rows))
         noted: dict[str, list[Cell]] = {}
         for cell in (cell for own in result.cells.values() for cell in own if cell.note):
             noted.setdefault(cell.kind if math.isnan(cell.score) else f"{cell.agent} {cell.note}", []).append(cell)

@@ -111,12 +111,12 @@ def hashed(content: bytes) -> str:
 
 
 def _source(kind: type, whole: bool) -> str:
-    """The source of a class, or of its whole file; typed in at a prompt, it has none, or the code of its methods."""
+    """The source of a class, or of its whole file; typed in at a prompt, it has the code of its methods."""
     try:
         return "".join(inspect.findsource(kind)[0]) if whole else inspect.getsource(kind)
     except (OSError, TypeError):
         methods = {name: _code(one) for name, one in sorted(vars(kind).items()) if hasattr(one, "__code__")}
-        return str(methods) if whole else ""
+        return str(methods)
 
 
 def _code(one: Any) -> str:

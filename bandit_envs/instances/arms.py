@@ -445,8 +445,8 @@ class FlowLine(Arms):
     A job that is done waits in its server while the next stage is full. The bias that is left is below .1 %.
 
     Args:
-        lines: (K, 6), > 0: three rates; the places of stages 2 and 3, with that in service; the exact throughput.
-            Variances are those of Poisson departures, which are up to a third too large.
+        lines: (K, 6), > 0: three rates; the places of stages 2 and 3, with that in service; the exact throughput,
+            which is taken as it is. Variances are those of Poisson departures, which are up to twice too large.
     """
 
     distribution, code = "flow-line", LINE
@@ -454,6 +454,7 @@ class FlowLine(Arms):
     def __init__(self, lines: ArrayLike) -> None:
         x = _finite("lines", lines, (2,))
         _refuse(x <= 0, x, "the numbers of a line must be > 0")
+        _refuse(x[:, 3:5] != np.floor(x[:, 3:5]), x[:, 3:5], "the places of a stage must be whole numbers")
         self._given, mean = {"lines": x}, 1 / x[:, -1]
         self.fill(-mean, mean**2 / 50, x[:, :-1], support=None, sigma=mean.max() / math.sqrt(50))
 
