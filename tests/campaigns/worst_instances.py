@@ -110,7 +110,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             print(row, flush=True)
             rows.append(row)
             if not given.agents:
-                pd.DataFrame(rows).to_csv(PAGE, index=False, float_format="%.4f", lineterminator="\n")
+                frame = pd.DataFrame(rows).assign(seconds=given.seconds)
+                frame.to_csv(PAGE, index=False, float_format="%.4f", lineterminator="\n")
 
 
 if __name__ == "__main__":
