@@ -38,12 +38,17 @@ def tasks() -> list[BenchmarkTask]:
     return [task for task in benchmark_tasks("quick-v2") if task.fixed_confidence]
 
 
-def errs(agent: str, task: BenchmarkTask, mean: NDArray[np.float64], root: int, episodes: int) -> int:
-    """The episodes in which an agent stops by its own rule with a wrong answer, with Bernoulli arms of these means."""
+def errs(agent: str, task: BenchmarkTask, mean: NDArray[np.float64], root: int, episodes: int) -> tuple[int, int]:
+    """The episodes in which an agent stops by its own rule with a wrong answer, with Bernoulli arms of these means.
+
+    And the pulls of all that stop, by which arms are preferred that it finds hard, but stops on.
+    """
     arms = {"distribution": "bernoulli", "mean": np.round(mean, 4).tolist()}
     kwargs = task.kwargs | {"instance": arms, "max_pulls": MOST, "shuffle_arms": True}
     found = agents.evaluate(agent, task.env_id, episodes=episodes, seed=root, env_kwargs=kwargs, progress=False)
-    return run._errors(found, found.agents[0])
+    label = found.agents[0]
+    stopped = ~found.column(label, "truncated").astype(bool)
+    return run._errors(found, label), int(found.column(label, "total_pulls")[stopped].sum())
 
 
 def starts(task: BenchmarkTask, rng: np.random.Generator) -> list[NDArray[np.float64]]:
@@ -59,7 +64,7 @@ def starts(task: BenchmarkTask, rng: np.random.Generator) -> list[NDArray[np.flo
 def searched(agent: str, task: BenchmarkTask, seconds: float, seed: int = 0) -> tuple[NDArray[np.float64], int]:
     """The arms on which an agent errs most often, of those tried in so many seconds, and how many were tried."""
     rng, begun, tried = np.random.default_rng(seed), time.monotonic(), 0
-    best, most, queue = None, -1, starts(task, rng)
+    best, most, queue = None, (-1, -1), starts(task, rng)
     while queue or time.monotonic() - begun < seconds:
         if queue:
             mean = queue.pop()
@@ -92,7 +97,7 @@ def worst(agent: str, seconds: float) -> dict[str, object] | None:
         if not getattr(made, "stops", False) or (proof := run._proof(made, task)) == "certificate":
             continue
         mean, tried = searched(agent, task, seconds / len(able))
-        wrong = errs(agent, task, mean, FRESH, JUDGED)
+        wrong, _ = errs(agent, task, mean, FRESH, JUDGED)
         low, high = clopper_pearson(wrong, JUDGED)
         arms = f"{task.problem}, Bernoulli {' '.join(f'{x:.3g}' for x in mean.ravel())}"
         rates = {"errors": wrong / JUDGED, "errors_low": low, "errors_high": high}
