@@ -112,7 +112,7 @@ def references(result: agents.Benchmark) -> list[dict[str, object]]:
         if task.fixed_confidence and bound == bound:
             value, by = bound, "bound"
         if not (2 * value < uniform if task.fixed_confidence else value > uniform + 0.002):
-            print(f"{task.name}: uniform has {uniform:.4g} and the best, {by}, {value:.4g}: it is not scored")
+            print(f"{task.name}: uniform has {uniform:.4g}, and the reference, {by}, is close: {value:.4g}")
         known, digest = f"{bound:.6g}" if bound == bound else "", behaviour(task, "uniform")
         row = {"task": task.name, "uniform": uniform, "best": value, "best_agent": by, "bound": known, "digest": digest}
         rows.append(row)
