@@ -208,6 +208,9 @@ def test_broken_agents(tiny: tuple[BenchmarkTask, ...], monkeypatch: pytest.Monk
     assert frame.loc[("wrong", "threshold-away-delta"), "own_errors"] == 1
     assert frame.loc[("wrong", "threshold-away-delta"), "score"] <= 0
     assert frame.loc[("wrong", "threshold-fresh-20"), "score"] < -5
+
+
+def test_agents_that_fail_are_named(tiny: tuple[BenchmarkTask, ...]) -> None:
     with pytest.raises(ValueError, match="threshold-fresh-20"):
         agents.benchmark(Shapeless, "quick-v2")
     with pytest.raises(RuntimeError, match="boom") as raised:

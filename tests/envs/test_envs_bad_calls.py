@@ -102,7 +102,7 @@ def filled(code: Any, parameters: Any = ((0.0, 1.0),) * 3, data: Any = None, D: 
 
 B, G, U, C, R, T = (kind.code for kind in (Bernoulli, Gaussian, Uniform, Categorical, Resampled, Tabulated))
 TABLES: dict[str, tuple[Any, ...]] = {  # code, parameters, data, D, and what is named
-    "code 7": (7, [[0.0]] * 3, None, 1, "'mine'", 7),
+    "code 8": (8, [[0.0]] * 3, None, 1, "'mine'", 8),
     "code True": (True, [[0.0, 1.0]] * 3, None, 1, True),
     "columns of B": (B, [[0.5, 0.5]] * 3, None, 1, "(3, 1)", "(3, 2)"),
     "B above 1": (B, [[1.5]] * 3, None, 1, "probabilities", "[0, 1]"),

@@ -63,5 +63,7 @@ def test_samples_depend_on_counters_alone() -> None:
 def test_wrong_lines_are_refused() -> None:
     with pytest.raises(ValueError, match=r"the numbers of a line must be > 0, got 0"):
         FlowLine([[1, 1, 1, 0, 2, 0.5]])
+    with pytest.raises(ValueError, match=r"the places of a stage must be whole numbers, got 1.5"):
+        FlowLine([[1, 1, 1, 2, 1.5, 0.5]])
     with pytest.raises(ValueError, match="flow-line arms need parameters of shape"):
-        FlowLine([[1, 1, 1, 2, 0.5]])
+        FlowLine([[1, 1, 1, 2, 2]])
