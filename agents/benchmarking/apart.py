@@ -301,8 +301,8 @@ def _serve() -> None:
                     words, found = _answered(held, asked, arrays)
                 except BaseException as error:
                     words, found = {"error": _written(error)}, {}
-            told = [(one.category.__name__, str(one.message)) for one in said]
-            _put(sink, {"error": None, "held": None, "warnings": told} | words, found)
+            heard = [(one.category.__name__, str(one.message)) for one in said]
+            _put(sink, {"error": None, "held": None, "warnings": heard} | words, found)
 
 
 def _follow(parent: int) -> None:

@@ -319,11 +319,10 @@ def benchmark(
     if "uniform" in others:
         raise ValueError(f"the label 'uniform' is that of the baseline, got it for {others['uniform'].name!r}")
     for task in tasks:
-        # A process knows no other task, nor what was seen of the same episodes where own stops are played.
-        found = {label: play(task, label, (apart(one), apart(one)), out) for label, one in others.items()}
+        found = {label: play(task, label, one, out) for label, one in others.items()}
         base = Cell("uniform", task, np.nan, np.nan)
         if len(found) < len(recipes) or any(cell.value == cell.value for cell in found.values()):
-            base = play(task, "uniform", (plain, plain), out)
+            base = play(task, "uniform", plain, out)
         clock.done(task, "uniform", base.seconds)
         for label in recipes:
             cells[label].append(cell := _scored(replace(found.get(label, base), agent=label), base))
@@ -398,15 +397,15 @@ def _seconds() -> dict[str, dict[str, float]]:
 def _cell(
     task: BenchmarkTask,
     label: str,
-    recipes: tuple[Recipe, Recipe],
+    given: Recipe,
     out: Path | None,
     *,
     jobs: int,
     trust: bool,
     trained: dict[str, Any],
 ) -> Cell:
-    """One agent on one task, without its score. The second recipe, of another process, is for its own stops."""
-    recipe, own_recipe = recipes
+    """One agent on one task, without its score, in a process that knows no other task."""
+    recipe = apart(given)
     begun, place = time.monotonic(), None if out is None else out / task.name / _slug(label)
     asked = functools.partial(make_envs, task.env_id, 1, kwargs=task.kwargs), task.kwargs | trained
     try:
@@ -419,7 +418,7 @@ def _cell(
             warnings.warn(f"{task.name} is not played, as {reason}: {error}", stacklevel=2)
         return Cell(label, task, np.nan, np.nan, note=f"{reason}: {error}")
     envs.close()
-    recipe, own_recipe = (replace(one, made=None) for one in recipes)  # public seeds depend on the agent
+    recipe = replace(recipe, made=None)  # public seeds depend on the agent: it is made for them again
     known, inside = place is not None and place.is_dir(), _is_inside(agent)
     how = {"jobs": jobs, "trust": trust, "env_kwargs": task.kwargs | trained | {"salt": digest(agent)}}
     notes, own, errors, values, found = [INSIDE] * inside, None, None, NONE, None
@@ -442,9 +441,9 @@ def _cell(
                 notes.append(f"{cut.mean():.1%} of the episodes are cut and count {CUT:g} max_pulls")
         if stops:
             proof, aside = _proof(agent, task), None if out is None else out / f"{task.name}-own" / _slug(label)
-            alone = (
-                found if found is not None and proof == CERTIFICATE else _played(task, label, own_recipe, aside, how)
-            )
+            alone = found if proof == CERTIFICATE else None
+            if alone is None:  # in another process, which has not seen these episodes
+                alone = _played(task, label, replace(apart(given), made=None), aside, how)
             pulls, cut = _pulls(alone, label, task)
             own = Stop(proof, float(pulls.mean()), _errors(alone, label), float(cut.mean()))
     return Cell(

@@ -177,6 +177,7 @@ class Agent(ABC):
         coordinates: whether it can pull single coordinates of arms.
         promises: of an algorithm for the k best arms that stops by itself, criteria by which its answer is right with
             probability 1 - delta at the problem's epsilon; see `core.confidence.tolerance_of` for the others.
+        proven: whether it says that where it stops it errs with probability delta at most; `benchmark` lists it so.
         resumes: whether it goes on from an observation of running episodes where its state has been lost.
         oracles: {parameter that holds truth: function of the problem and the true means that returns it, or None}.
         own_bounds: of an algorithm with running bounds of its own, options of the problem's `certificate` that make
@@ -198,6 +199,7 @@ class Agent(ABC):
     stops: bool = False
     coordinates: ClassVar[bool] = False
     promises: ClassVar[tuple[str, ...]] = ()
+    proven: ClassVar[bool] = False
     resumes: ClassVar[bool] = True
     oracles: ClassVar[dict[str, Callable[[Problem, Floats], Any]]] = {}
     own_bounds: Mapping[str, Any] = MappingProxyType({})

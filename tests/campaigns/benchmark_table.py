@@ -66,7 +66,7 @@ def behaviour(task: BenchmarkTask, agent: str) -> str:
     [recipe] = recipes_of(agent).values()
     PureExplorationVectorEnv.step, run._played = noted, kept  # type: ignore[method-assign]
     try:
-        cell = run._cell(replace(task, episodes=REPLAYED), agent, (recipe, recipe), None, **HOW)
+        cell = run._cell(replace(task, episodes=REPLAYED), agent, recipe, None, **HOW)
     finally:
         PureExplorationVectorEnv.step, run._played = step, played  # type: ignore[method-assign]
     if not seen:
