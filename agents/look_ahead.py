@@ -4,7 +4,7 @@ A knowledge gradient, the one-step greedy rule on the expected value of the answ
 Journal on Control and Optimization 2008, section 3), with one change: the value is that after a uniform rollout.
 
 symbols     T the horizon, t pulls so far, R = (T - t - 1) / K pulls of each arm that are left after this one
-            phi(R) the expected score of the answer after R more pulls of each arm (`bandit_envs.problems.lookahead`)
+            phi(R) the expected score of the answer after R more pulls of each arm (`bandit_envs.problems.potential`)
             gain of an arm: E phi(R) after it was pulled once more, less phi(R)
 departures  D1 the paper takes phi(0), whose gain is nearly always exactly 0 where an answer is a set: one sample seldom
                changes it; phi(R) is phi(0) at the last pull

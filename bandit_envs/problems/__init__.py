@@ -7,7 +7,8 @@ from .base import Measure, Problem, SetProblem
 from .certificates import CUTOFFS, Deviation, Samples, at_boundary, cutoff, deviations
 from .control import BetterThanControl
 from .feasible import Feasible
-from .lookahead import BELIEFS, Lookahead, LookaheadModel, LookaheadScratch, Potential, relative_gains
+from .lookahead import BELIEFS, Lookahead, LookaheadModel, LookaheadScratch, relative_gains
+from .potential import Potential
 from .registry import PROBLEMS
 from .task import BLOCKS, MOST_PAIRED, Task, observation_form, prices_of
 from .threshold import Threshold

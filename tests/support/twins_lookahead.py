@@ -10,7 +10,8 @@ import numpy as np
 from scipy import integrate, special, stats
 
 from bandit_envs import Task
-from bandit_envs.problems.lookahead import ALL_GOOD, CELLS, COLUMNS, CONTROL, LIMIT, LOCAL, POINTS, REACH, STEPS, TOP_K
+from bandit_envs.problems.normal import COLUMNS, POINTS, STEPS
+from bandit_envs.problems.potential import ALL_GOOD, CELLS, CONTROL, LIMIT, LOCAL, REACH, TOP_K
 
 ndtr = special.ndtr
 ROOT_2_PI = np.sqrt(2 * np.pi)
