@@ -6,7 +6,7 @@ import inspect
 import math
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -208,8 +208,6 @@ class TrainingPlan:
                 raise ValueError(f"all entries of mix must have the same forms, got {first.forms} and {one.forms}")
             if one.task.waits != first.task.waits:
                 raise ValueError("all entries of mix must have batch or delay, or none: else their observations differ")
-        # Those that are reported on: an entry of a mix repeats actions while it is learned on, and checkpoints chosen.
-        self.judged = [one if mix is None else replace(one, pulls_per_action=1) for one in self.environments]
         self.settings: dict[str, Any] = self.row.settings(self.environment, self.own["num_envs"], given)
 
     @property
