@@ -18,6 +18,7 @@ from bandit_envs import Task
 from bandit_envs.kernels import integer, number, root_number, unknown
 from bandit_envs.problems import BELIEFS
 
+from ..core.confidence import refuse_guardrails
 from ..core.optional import require
 from ..evaluation.environment import environment_id, plain
 from ..evaluation.expected_loss import expectable
@@ -148,6 +149,7 @@ def training_environment(
     kwargs = {name: value for name, value in given.items() if name not in FORMS}
     pays = "correct" if given.get("reward") == "correct" else "score"
     one: Any = gym.make(env_id, disable_env_checker=True, reward=pays, **kwargs).unwrapped
+    refuse_guardrails("train", one.task)
     capped = one.task.budget is None and one.task.max_pulls is None
     if capped:
         kwargs |= {"max_pulls": PULLS_PER_ARM * one.task.stop}
