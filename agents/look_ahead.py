@@ -9,8 +9,8 @@ symbols     T the horizon, t pulls so far, R = (T - t - 1) / K pulls of each arm
 departures  D1 the paper takes phi(0), whose gain is nearly always exactly 0 where an answer is a set: one sample seldom
                changes it; phi(R) is phi(0) at the last pull
             D2 the prior is that of `bandit_envs.kernels.belief`, by the task alone, in place of one that is given
-            D3 a pull is a larger share of the variance that is resolved, whatever its sample (AllGood: the mean over
-               two outcomes): see `relative_gains`
+            D3 a pull is a larger share of the variance that is resolved, whatever its sample (AllGood: but for the last
+               one): see `relative_gains`
             D4 gains that agree to 1e-12 are ties, which go to the lowest index: the rest is rounding
             D5 of samples without a known range, each arm is pulled once first, in order: place and spread of their
                means come from the arms

@@ -72,9 +72,9 @@ class LookaheadScratch(NamedTuple):
     m: Floats  # (K * D,), and v
     v: Floats
     n: Floats  # (K,)
-    state: Floats  # (8,): TOP_K: c, width above, width below; ALL_GOOD: whether Beta(a, b) are in the table, L, U
+    state: Floats  # (8,): TOP_K: c, width above, width below; ALL_GOOD: is Beta in the table, L, U, sum p
     trial: Floats  # (2, 1): m and v of the arm that is tried, of Threshold
-    span: Floats  # (2, K), TOP_K: lowest and highest future mean of each arm
+    span: Floats  # (2, K), TOP_K: lowest and highest future mean of each arm; ALL_GOOD: w
     best: Floats  # (K + 1,)
     layers: Floats  # (k, 2 POINTS): P(N = j); q, EN, x: (2 POINTS,)
     points: Floats  # (3, 2 POINTS)
@@ -157,9 +157,8 @@ def _gains(model, scratch, pulls, total, arms, skipped, out):
 def relative_gains(model, scratch, pulls, total):
     """Fill scratch.gains (K,) with the gains of all arms of one episode, less what is common to them, for greedy rules.
 
-    That is E phi(R) after one more pull of an arm, less phi(R), for the R that is left after it. Of all kinds but
-    ALL_GOOD a pull is a larger share throughout, of Threshold and at R = 0 too. Of ALL_GOOD a normal sample has two
-    nodes: 16 take eight times as long.
+    That is E phi(R) after one more pull of an arm, less phi(R), for the R that is left after it. A pull is a larger
+    share throughout, of Threshold and at R = 0 too, but not of AllGood at R = 0.
     """
     left = max(model.horizon - _read(model, scratch, pulls, total), 0.0)
     larger_shares(model, scratch, left, scratch.gains)
@@ -329,9 +328,8 @@ def _beta_table(prior: Prior, epsilon: float, multiplicative: bool) -> tuple[Flo
     top = max((best - prior.low) / prior.scale, 0.0)  # means above it are good, whatever the others are
     x = prior.low + prior.scale * top * points
     h = np.maximum(x / (1.0 - epsilon), x) if multiplicative else x + epsilon
-    shifted = (h - prior.low) / prior.scale
     table = np.full((LIMIT + 1, LIMIT + 1, 2 * CELLS + 1), np.nan)
-    return table, np.stack([top * points, top * weights, shifted])
+    return table, np.stack([top * points, top * weights, (h - prior.low) / prior.scale])
 
 
 class Lookahead:
