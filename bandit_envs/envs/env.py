@@ -46,8 +46,7 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
     arms by rank, with `ranked`. At the end also `answer`, `correct`, `is_success`, `score`, `total_pulls`, `money` with
     `cost`, and the problem's metrics.
 
-    With the defaults, learners of reinforcement learning end behind random play: to train an agent, make the id with
-    "-learn-", which has other ones (`catalogue.LEARN`), or call `agents.train`.
+    With these defaults learners end behind random play: to train, make the id with "-learn-", or call `agents.train`.
 
     With `cost`, sums may exceed the budget by 1e-9 of it. `remaining` is what is left, rounded down, at least 1 while
     some arm can be paid. A bulk pull is cut to what can be paid; a pull of an arm that cannot be paid pulls nothing,
