@@ -32,7 +32,10 @@ begun = time.perf_counter()
 model.learn(steps)
 print(f"{steps:,} steps in {time.perf_counter() - begun:.0f} seconds")
 result = agents.evaluate(
-    {"DQN": model, "LSA": "lsa", "uniform": "uniform"}, "bandit_envs/Threshold-v0", episodes=2000, env_kwargs=kwargs
+    {"DQN": model, "LSA": "lsa", "uniform": "uniform"},
+    "bandit_envs/Threshold-learn-v0",
+    episodes=2000,
+    env_kwargs=kwargs,
 )
 print(result.summary()[["agent", "misclassified", "error_rate", "error_low", "error_high"]])
 print(result.compare("DQN", "uniform", "misclassified"))

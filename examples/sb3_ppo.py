@@ -32,7 +32,7 @@ model.learn(steps)
 print(f"{steps:,} steps in {time.perf_counter() - begun:.0f} seconds")
 result = agents.evaluate(
     {"PPO, MLP": model, "LUCB": "lucb", "uniform": "uniform"},
-    "bandit_envs/TopK-v0",
+    "bandit_envs/TopK-learn-v0",
     episodes=2000,
     env_kwargs=kwargs,
 )

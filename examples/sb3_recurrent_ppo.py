@@ -35,7 +35,7 @@ model.learn(steps)
 print(f"{steps:,} steps in {time.perf_counter() - begun:.0f} seconds")
 result = agents.evaluate(
     {"RecurrentPPO": model, "LSA": "lsa", "uniform": "uniform"},
-    "bandit_envs/Threshold-v0",
+    "bandit_envs/Threshold-learn-v0",
     episodes=2000,
     env_kwargs=kwargs,
 )

@@ -108,8 +108,7 @@ def warn_of_stops(name: str, agent: Any, task: Task, pulls: float) -> None:
     most, how = min(task.budget or 0, task.max_pulls or math.inf), "was trained with an action that stops"
     if (early := pulls < EARLY * most) or bare:
         how = f"stopped after {pulls:,.0f} of {most:,} pulls on average" if early else how
-        said = f"{name} {how}, though pulls are free: {for_learners(task.make_problem())}"
-        warnings.warn(said, UserWarning, stacklevel=3)
+        warnings.warn(f"{name} {how}, though pulls are free: {for_learners(task.make_problem())}", UserWarning, 3)
 
 
 def trained_with(agent: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import gymnasium as gym
 from gymnasium.envs.registration import load_env_creator
 
 from bandit_envs import ENVIRONMENTS, PROBLEMS, PureExplorationVectorEnv, register_problem
-from bandit_envs.envs.catalogue import LEARN, NAMESPACE
+from bandit_envs.envs import LEARN
 from bandit_envs.kernels import flag, unknown
 
 T = TypeVar("T")
@@ -64,7 +64,7 @@ def environment_id(name: str) -> str:
         if not (isinstance(made, type) and issubclass(made, PureExplorationVectorEnv)):
             raise ValueError(f"an environment of bandit_envs is needed, got {rest!r}")
         return rest
-    ids = {}
+    ids = dict[str, str]()
     for problem, row in importable(ENVIRONMENTS):
         for short, known in ((problem, row.id), (f"{problem}-learn", row.learn_id)):
             ids |= {_bare(form): known for form in (short, known.rpartition("/")[2], known)}
@@ -75,10 +75,10 @@ def environment_id(name: str) -> str:
     raise unknown("environment", name, {*ENVIRONMENTS, *ids.values()})
 
 
-def plain(env_id: str, env_kwargs: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """An id, and keywords, without "-learn-": the keywords that such an id stands for, and those that are given."""
-    spec = gym.spec(env_id)
-    if spec.namespace == NAMESPACE and spec.kwargs.items() >= LEARN.items():
+def plain(name: str, env_kwargs: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """`environment_id` without "-learn-", and the keywords: those that such an id stands for, and those given."""
+    spec = gym.spec(env_id := environment_id(name))
+    if spec.namespace == "bandit_envs" and spec.kwargs.items() >= LEARN.items():
         return env_id.replace("-learn-v", "-v"), {**LEARN, **env_kwargs}
     return env_id, {**env_kwargs}
 

@@ -31,12 +31,12 @@ class Row:
 
     @property
     def id(self) -> str:
-        return _id(self.problem, self.version)
+        return id_of(self.problem, self.version)
 
     @property
     def learn_id(self) -> str:
         """The id of the same environment with the keywords `LEARN`."""
-        return learn_id(self.problem, self.version)
+        return id_of(f"{self.problem}-learn", self.version)
 
 
 class _Environments(Mapping[str, Row]):
@@ -57,19 +57,14 @@ class _Environments(Mapping[str, Row]):
 ENVIRONMENTS = _Environments()
 
 
-def _id(problem: str, version: int) -> str:
+def id_of(problem: str, version: int) -> str:
     """The environment's name for Gymnasium."""
     return f"{NAMESPACE}/{problem}-v{version}"
 
 
-def learn_id(problem: str, version: int) -> str:
-    """The id for learners."""
-    return _id(f"{problem}-learn", version)
-
-
 def _register_environment(problem: str, version: int) -> None:
     """Let Gymnasium make the environments, single and vector, of the problem of this name, for learners too."""
-    for name, keywords in ((_id(problem, version), {}), (learn_id(problem, version), LEARN)):
+    for name, keywords in ((id_of(problem, version), {}), (id_of(f"{problem}-learn", version), LEARN)):
         if name not in gym.registry:
             gym.register(
                 id=name,

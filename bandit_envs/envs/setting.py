@@ -28,17 +28,14 @@ from ..problems import BELIEFS, Problem, own
 from ..problems.registry import PROBLEMS
 from ..problems.task import Task, observation_form, prices_of
 from ..simulation.simulator import MOST_TIMES
-from .catalogue import LEARN, learn_id
+from .catalogue import LEARN, id_of
 from .history import check_size
 from .observations import NUMBERS, box_of
 
 REWARDS = ("score", "correct", "gain")
-# Modules below which a single environment is made or reset where a learner begins: SB3's algorithms and subprocesses
-# (its `evaluate_policy`, which plays agents of any kind, is another), vectors of Gymnasium, other libraries.
-TRAINERS = (
-    *("stable_baselines3.common.base_class", "stable_baselines3.common.vec_env.subproc_vec_env", "gymnasium.vector."),
-    *("ray.rllib.", "skrl.", "tianshou.", "torchrl."),
-)
+# Modules that make or reset single environments for learners; SB3's `evaluate_policy`, for any agent, is in another.
+TRAINERS = "gymnasium.vector.", "ray.rllib.", "skrl.", "tianshou.", "torchrl.", "stable_baselines3.common.base_class"
+TRAINERS += ("stable_baselines3.common.vec_env.subproc_vec_env",)
 _INT_MAX = np.iinfo(np.int64).max - 1  # Gymnasium's `sample` adds 1
 ROUNDING = 1e-9  # of the width of a range: samples of one's own arms may leave it by so much
 
@@ -69,8 +66,8 @@ class Setting:
     @functools.cached_property
     def is_bare(self) -> bool:
         """Whether a learner would end behind random play: no beliefs, a score at the end, and free to stop."""
-        task, plain = self.task, ("statistics", "features")
-        bare = self.reward != "gain" and task.observation in plain and task.can_stop
+        task, score = self.task, self.reward != "gain"
+        bare = score and task.observation in ("statistics", "features") and task.can_stop
         free = task.budget is not None and task.delta is None and task.pull_cost == 0
         return bare and free and task.actions == task.pull == "arm" and ours(self.problem)
 
@@ -166,8 +163,8 @@ def _batch_of_answers(space: Answers, n: int = 1) -> Answers:
 
 def for_learners(problem: Problem) -> str:
     """What is to be done to train an agent."""
-    keywords = ", ".join(f"{name}={value!r}" for name, value in LEARN.items())
-    return f"to train, make {learn_id(problem.name, problem.version)}, which has {keywords}, or call agents.train"
+    name, keywords = id_of(f"{problem.name}-learn", problem.version), (f"{key}={LEARN[key]!r}" for key in LEARN)
+    return f"to train, make {name}, which has {', '.join(keywords)}, or call agents.train"
 
 
 def check_id(spec: Any) -> None:

@@ -26,8 +26,6 @@ OPTIONS = ("episode", "reset_mask")  # of `reset`
 class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
     """The native vector form of `PureExplorationEnv`: slot i gives bit for bit what a single environment would.
 
-    To train an agent, make the id with "-learn-", or call `agents.train`.
-
     Args:
         num_envs: N.
         problem, **settings: as in `PureExplorationEnv`.

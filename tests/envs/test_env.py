@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from rollouts import FORMS, IDS, batch, full, mask, rollout, same
 
 from bandit_envs import Bernoulli, Instance, PureExplorationEnv, PureExplorationVectorEnv, Task
-from bandit_envs.envs import Viewer, drawing
+from bandit_envs.envs import LearnerWarning, Viewer, drawing
 from bandit_envs.envs.catalogue import ENVIRONMENTS, NAMESPACE
 from bandit_envs.envs.observations import FEATURES
 
@@ -58,7 +58,8 @@ def sb3_check(env: Any) -> None:
 
 
 @forms
-def test_gymnasium_checker(env_id: str, actions: str, observation: str) -> None:
+def test_gymnasium_checker(env_id: str, actions: str, observation: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LearnerWarning, "given", False)
     env = made(env_id, actions=actions, observation=observation, render_mode="ansi").unwrapped
     said = warned(lambda: check_env(env))
     advice = {text for text in said if "-learn-v0" in text}

@@ -92,6 +92,12 @@ def test_a_problem_of_ones_own_without_a_potential_refuses_its_id() -> None:
         gym.make("bandit_envs/Odd-learn-v0", budget=9)
 
 
+def test_no_problem_takes_the_name_of_an_id_for_learners() -> None:
+    """Else the two would be one id."""
+    with pytest.raises(ValueError, match="must not end with '-learn', .* got 'Odd-learn'"):
+        register_problem(type("Odder", (Odd,), {"name": "Odd-learn"}))
+
+
 def test_tasks_of_the_benchmark_have_their_ids() -> None:
     task = next(task for task in benchmark_tasks("quick-v2") if not task.fixed_confidence)
     env: Any = gym.make(task.learn_id, **task.kwargs)
@@ -106,7 +112,7 @@ def test_handcrafted_agents_play_the_same_episodes_to_the_digit() -> None:
     plain = agents.evaluate(names, BEST, **how)
     for name in (LEARNED, "BestArm-learn", f"bandit_envs:{LEARNED}"):
         found = agents.evaluate(names, name, **how)
-        pd.testing.assert_frame_equal(found.episodes, plain.episodes)
+        pd.testing.assert_frame_equal(found.episodes, plain.episodes, check_exact=True)
         assert found.settings["env_kwargs"] == {"budget": 40}
     traces = [agents.play("lucb", name, env_kwargs=SMALL, episode=2) for name in (BEST, LEARNED)]
     assert same(traces[0].arms, traces[1].arms)
@@ -122,7 +128,7 @@ def test_an_id_says_how_a_model_without_its_environment_was_trained(tmp_path: Pa
     loaded, how = ppo.load(tmp_path / "model.zip"), {"episodes": 40, "env_kwargs": SMALL}
     before = agents.evaluate({"PPO": model}, BEST, **how)
     found = agents.evaluate({"PPO": loaded}, LEARNED, **how)
-    pd.testing.assert_frame_equal(found.episodes, before.episodes)
+    pd.testing.assert_frame_equal(found.episodes, before.episodes, check_exact=True)
     with pytest.warns(UserWarning, match="does not know whether its arms were ranked"):
         unranked = agents.evaluate({"PPO": loaded}, BEST, **how)
     assert not unranked.episodes.equals(before.episodes)
@@ -138,7 +144,7 @@ def test_train_takes_the_keywords_of_the_id(tmp_path: Path) -> None:
     assert more.card["env_kwargs"] == trained.card["env_kwargs"]
     result = agents.evaluate({"mine": trained, "lucb": "lucb"}, LEARNED, episodes=20, env_kwargs=SMALL)
     plain = agents.evaluate({"mine": trained, "lucb": "lucb"}, BEST, episodes=20, env_kwargs=SMALL)
-    pd.testing.assert_frame_equal(result.episodes, plain.episodes)
+    pd.testing.assert_frame_equal(result.episodes, plain.episodes, check_exact=True)
 
 
 def test_the_command_line_lists_and_plays_them(capsys: pytest.CaptureFixture[str]) -> None:
