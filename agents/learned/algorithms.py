@@ -20,7 +20,7 @@ from bandit_envs.problems import BELIEFS
 
 from ..core.confidence import refuse_guardrails
 from ..core.optional import require
-from ..evaluation.environment import environment_id
+from ..evaluation.environment import environment_id, plain
 from ..evaluation.expected_loss import expectable
 from .policy import Equivariant, EquivariantPolicy
 from .vec_env import NativeVecEnv, make_vec_env
@@ -181,10 +181,11 @@ class TrainingPlan:
     ) -> None:
         if algorithm not in ALGORITHMS:
             raise unknown("algorithm", str(algorithm), [*ALGORITHMS, "evolved"])
-        self.algorithm, self.row, self.env_id = algorithm, ALGORITHMS[algorithm], environment_id(env_id)
+        self.algorithm, self.row, env_id = algorithm, ALGORITHMS[algorithm], environment_id(env_id)
         if not isinstance(env_kwargs, Mapping):
             raise ValueError(f"env_kwargs must be a dict of keywords of the environment, got {env_kwargs!r:.200}")
         self.row.check(algorithm, given)
+        self.env_id, env_kwargs = plain(env_id, env_kwargs)
         self.env_kwargs, self.mix, self.given, self.seed = env_kwargs, mix, given, seed
         steps, seconds = (STEPS, None) if limits == (None, None) else limits
         self.steps = None if steps is None else integer("steps", steps, 1, 2**53)

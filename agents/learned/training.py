@@ -32,7 +32,7 @@ from bandit_envs.kernels import flag, integer
 from ..core.compile_time import CompileTime
 from ..core.files import try_out
 from ..core.forms import rules_of
-from ..evaluation.environment import environment_id
+from ..evaluation.environment import plain
 from ..evaluation.identity import packages
 from ..evaluation.plots import COLOURS, LINES, save
 from ..evaluation.progress import compilation_noted, shown
@@ -122,7 +122,7 @@ def train(
         return evolve_by(env_id, **{**changed, **hyperparameters})
     former, before = None if resume is None else load(resume, trust=trust), 0
     if former is not None:
-        found, asked = [former.card.get(name) for name in ("algorithm", "env_id")], [algorithm, environment_id(env_id)]
+        found, asked = [former.card.get(name) for name in ("algorithm", "env_id")], [algorithm, plain(env_id, {})[0]]
         if found != asked:
             raise ValueError(f"{resume} is of {found[0]} on {found[1]}: it cannot go on by {asked[0]} on {asked[1]}")
         if lacking := [name for name in GOES_ON if not isinstance(former.card.get(name), dict)]:
