@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from refusals import refused
+from scipy import special
 from twins_lookahead import Slow, ndtr, place_and_worth, right
 
 from bandit_envs import Task, Threshold
