@@ -10,44 +10,48 @@ import re
 import sys
 
 import agents
+from agents.evaluation.statistics import paired_difference
 
 TIMES = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
 ROWS = re.compile(sys.argv[2] if len(sys.argv) > 2 else ".")
 OTHERS = ["uniform", "lsa", "apt", "evidence", "top-two", "dunnett", "jamieson-jain", "look-ahead"]
-RATES = {"uniform": [0.02, 0.05]}
+TEN, FIVE = ({"sampler": {"arms": arms, "mean": {"uniform": [0.02, 0.05]}}} for arms in (10, 5))
 LIFTS = {"base": [0.02, 0.05], "lift": 0.5, "worse": 0.3}  # half of the arms are no better, a quarter like the control
+SALES = LIFTS | {"distribution": "revenue"}
 NORMAL = {"distribution": "gaussian", "arms": 12, "mean": {"normal": [0, 1]}, "spread": 1.0}
 SCALE = {"distribution": "uniform", "arms": 10, "mean": {"uniform": [0.3, 0.7]}, "spread": 0.3}
-CASES = [  # in words, keywords of the environment, episodes
-    ("means on [0, 1], K = 10", {"budget": 200}, 10_000),
-    ("means on [0, 1], K = 5", {"instance": {"sampler": {"arms": 5}}, "budget": 300}, 8000),
-    ("normal means, margin .2, K = 12", {"instance": {"sampler": NORMAL}, "margin": 0.2, "budget": 600}, 4000),
-    ("marks on [.3, .7], K = 10", {"instance": {"sampler": SCALE}, "budget": 400}, 4000),
-    ("marks of A/B tests, K = 10", {"instance": {"ab-tests": {"distribution": "marks"}}, "budget": 400}, 4000),
-    ("conversions of 2 to 5 %, K = 10", {"instance": {"sampler": {"arms": 10, "mean": RATES}}, "budget": 10_000}, 600),
-    (
-        "conversions, lift 10 %, K = 20",
-        {"instance": {"sampler": {"arms": 20, "mean": RATES}}, "lift": 0.1, "budget": 20_000},
-        200,
-    ),
-    ("conversions of A/B tests, K = 10", {"instance": {"ab-tests": LIFTS}, "budget": 10_000}, 600),
-    (
-        "revenue of A/B tests, K = 10",
-        {"instance": {"ab-tests": {"distribution": "revenue", **LIFTS}}, "budget": 10_000},
-        600,
-    ),
-]
+MANY = 10_000
+CASES = [  # in words, keywords of the environment, episodes, and how many of them `ppo` plays, which is slow
+    ("means on [0, 1], K = 10", {"budget": 200}, 16_000, 8000),
+    ("means on [0, 1], K = 5", {"instance": {"sampler": {"arms": 5}}, "budget": 300}, 8000, 4000),
+    ("normal means, margin .2, K = 12", {"instance": {"sampler": NORMAL}, "margin": 0.2, "budget": 600}, 6000, 2000),
+    ("marks on [.3, .7], K = 10", {"instance": {"sampler": SCALE}, "budget": 400}, 6000, 2000),
+    ("marks of A/B tests, K = 10", {"instance": {"ab-tests": {"distribution": "marks"}}, "budget": 400}, 6000, 2000),
+    ("conversions of 2 to 5 %, K = 10", {"instance": TEN, "budget": MANY}, 800, 300),
+    ("the same, lift 10 %, K = 5", {"instance": FIVE, "lift": 0.1, "budget": MANY}, 800, 300),
+    ("conversions of A/B tests, K = 10", {"instance": {"ab-tests": LIFTS}, "budget": MANY}, 800, 300),
+    ("revenue of A/B tests, K = 10", {"instance": {"ab-tests": SALES}, "budget": MANY}, 800, 300),
+]  # fmt: skip
 
-for words, kwargs, episodes in CASES:
+
+def scores(names, kwargs, episodes):
+    """The scores of agents, by name, on the first episodes of a root."""
+    how = {"episodes": max(int(TIMES * episodes), 20), "seed": 2026, "env_kwargs": kwargs, "progress": False}
+    runs = agents.evaluate(names, "BetterThanControl", **how).runs
+    return {run.agent: run.columns["score"][:, 0] for run in runs}
+
+
+for words, kwargs, episodes, few in CASES:
     row = f"{words}, T = {kwargs['budget']:,}"
     if not ROWS.search(row):
         continue
-    names, count = ["evolved", "ppo", *OTHERS], max(int(TIMES * episodes), 20)
-    result = agents.evaluate(names, "BetterThanControl", episodes=count, seed=2026, env_kwargs=kwargs, progress=False)
-    means = {run.agent: float(run.columns["score"].mean()) for run in result.runs}
-    best = max(OTHERS, key=means.__getitem__)
-    cells = [f"| {row} | {count:,} | {means['uniform']:.4f} | {means['look-ahead']:.4f} | `{best}` {means[best]:.4f} "]
+    found = scores(["evolved", *OTHERS], kwargs, episodes)
+    found |= scores(["ppo"], kwargs, few)
+    best = max(OTHERS, key=lambda name: found[name].mean())
+    cells = [f"| {row} | {found['uniform'].mean():.4f} | {found['look-ahead'].mean():.4f} "]
+    cells.append(f"| `{best}` {found[best].mean():.4f} ")
     for name in ("evolved", "ppo"):
-        paired = result.compare(name, best, "score")
-        cells.append(f"| {means[name]:.4f}: {paired.difference:+.4f} [{paired.low:+.4f}, {paired.high:+.4f}] ")
+        n = len(found[name])
+        paired = paired_difference(found[name], found[best][:n])
+        cells.append(f"| {paired.difference:+.4f} [{paired.low:+.4f}, {paired.high:+.4f}], {n:,} ")
     print("".join(cells) + "|", flush=True)
