@@ -1,6 +1,6 @@
 """The table of docs/learned-results.md on BetterThanControl: `evolved` and `ppo` beside the best of all other agents.
 
-The first argument multiplies the numbers of episodes (default 1: a quarter of an hour), the second, if any, is a
+The first argument multiplies the numbers of episodes (default 1: some minutes), the second, if any, is a
 regular expression for rows.
 
     python examples/learned_control.py 0.1 marks
@@ -22,15 +22,15 @@ NORMAL = {"distribution": "gaussian", "arms": 12, "mean": {"normal": [0, 1]}, "s
 SCALE = {"distribution": "uniform", "arms": 10, "mean": {"uniform": [0.3, 0.7]}, "spread": 0.3}
 MANY = 10_000
 CASES = [  # in words, keywords of the environment, episodes, and how many of them `ppo` plays, which is slow
-    ("means on [0, 1], K = 10", {"budget": 200}, 16_000, 8000),
-    ("means on [0, 1], K = 5", {"instance": {"sampler": {"arms": 5}}, "budget": 300}, 8000, 4000),
-    ("normal means, margin .2, K = 12", {"instance": {"sampler": NORMAL}, "margin": 0.2, "budget": 600}, 6000, 2000),
-    ("marks on [.3, .7], K = 10", {"instance": {"sampler": SCALE}, "budget": 400}, 6000, 2000),
-    ("marks of A/B tests, K = 10", {"instance": {"ab-tests": {"distribution": "marks"}}, "budget": 400}, 6000, 2000),
-    ("conversions of 2 to 5 %, K = 10", {"instance": TEN, "budget": MANY}, 800, 300),
-    ("the same, lift 10 %, K = 5", {"instance": FIVE, "lift": 0.1, "budget": MANY}, 800, 300),
-    ("conversions of A/B tests, K = 10", {"instance": {"ab-tests": LIFTS}, "budget": MANY}, 800, 300),
-    ("revenue of A/B tests, K = 10", {"instance": {"ab-tests": SALES}, "budget": MANY}, 800, 300),
+    ("means on [0, 1], K = 10", {"budget": 200}, 4000, 2000),
+    ("means on [0, 1], K = 5", {"instance": {"sampler": {"arms": 5}}, "budget": 300}, 3000, 1500),
+    ("normal means, margin .2, K = 12", {"instance": {"sampler": NORMAL}, "margin": 0.2, "budget": 600}, 1500, 600),
+    ("marks on [.3, .7], K = 10", {"instance": {"sampler": SCALE}, "budget": 400}, 1500, 600),
+    ("marks of A/B tests, K = 10", {"instance": {"ab-tests": {"distribution": "marks"}}, "budget": 400}, 1500, 600),
+    ("conversions of 2 to 5 %, K = 10", {"instance": TEN, "budget": MANY}, 240, 80),
+    ("the same, lift 10 %, K = 5", {"instance": FIVE, "lift": 0.1, "budget": MANY}, 240, 80),
+    ("conversions of A/B tests, K = 10", {"instance": {"ab-tests": LIFTS}, "budget": MANY}, 240, 80),
+    ("revenue of A/B tests, K = 10", {"instance": {"ab-tests": SALES}, "budget": MANY}, 240, 80),
 ]  # fmt: skip
 
 
