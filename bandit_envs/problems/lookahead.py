@@ -62,6 +62,7 @@ class LookaheadModel(NamedTuple):
     # Whether beliefs are for observation="relative": d is that of the row of A that is least likely to hold, or of
     # TOP_K the gap to the nearest arm on the other side of the answer.
     relative: bool
+    pooled: bool  # whether the mean of BETA is that of all arms together
 
 
 @fleeting
@@ -89,11 +90,27 @@ class LookaheadScratch(NamedTuple):
 # --- one episode, and many --------------------------------------------------------------------------------------------
 
 
+@inlined
+def _together(prior, pulls, total):
+    """The mean of BETA, as a share of the range, that all arms together show, and how many samples it is worth.
+
+    The smaller of both counts is 1. Where rates are small, as those of conversions are, a uniform prior would have an
+    arm never pulled far better than all others.
+    """
+    place = 0.0
+    for i in range(len(pulls)):
+        m, _, _ = posterior(prior, float(pulls[i]), total[i], 0.5, 2.0)
+        place += (m - prior.low) / prior.scale / len(pulls)
+    return place, 1.0 / min(place, 1.0 - place)
+
+
 @part
 def _read(model, scratch, pulls, total):
     """Set what is believed of the arms; returns the number of pulls."""
-    K, spent, prior, worth = len(pulls), 0, model.prior, 0.0
+    K, spent, prior, middle, worth = len(pulls), 0, model.prior, 0.5, 2.0
     D = len(scratch.m) // K
+    if model.pooled:
+        middle, worth = _together(prior, pulls, total)
     if prior.kind == ARMS:
         worth = place_and_worth(prior.scale, model.places, model.known, pulls, total, scratch.place)
     for i in range(K):
@@ -107,7 +124,7 @@ def _read(model, scratch, pulls, total):
                 scratch.m[at] = beyond if model.shifted else place + beyond
                 scratch.v[at], scratch.n[i] = prior.scale * prior.scale / n, n
             else:
-                scratch.m[at], scratch.v[at], scratch.n[i] = posterior(prior, made, total[at])
+                scratch.m[at], scratch.v[at], scratch.n[i] = posterior(prior, made, total[at], middle, worth)
     return spent
 
 
@@ -341,8 +358,9 @@ class Lookahead:
         kept = *tables(), np.stack([u, weight, u * u, 2 * u * weight]), np.stack([nodes, weights / weights.sum()])
         shifted = prior.kind == ARMS and potential.kind != LOCAL and not potential.multiplicative
         places, known = _places(potential, D)
+        together = prior.kind == BETA and potential.kind == CONTROL
         self._model = LookaheadModel(
-            potential, prior, self.horizon, scale, *kept, beta, points, places, known, shifted, False
+            potential, prior, self.horizon, scale, *kept, beta, points, places, known, shifted, False, together
         )
         self._shown = self._model._replace(relative=task.observation == "relative")
         self._scratch = self.parts()[1]

@@ -53,6 +53,11 @@ def test_by_hand() -> None:
     # One pull left. Means .6, .5, .5, which that pull moves by .082, .1 and .167 (sd): the widest is most likely best.
     best = Task("BestArm", {}, K=3, budget=6, actions="arm")
     assert chosen(best, [3, 2, 0], [2, 1, 0]) == 2
+    # Of 30 pulls 2 / 9 would show a 1, .67 of each of 10 arms: an arm with fewest pulls. Of 90, 2 of each: the control.
+    rare = Task("BetterThanControl", {}, K=10, budget=30, actions="arm")
+    pulls, total = [1, 1, 0, 0, 1, 1, 1, 1, 0, 1], [0, 0, 0, 0, 1, 0, 0, 0, 0, 0]
+    assert chosen(rare, pulls, total) == 2
+    assert chosen(rare.replace(budget=90), pulls, total) == 0
     # Without a known range, every arm is pulled once first.
     gaussian = Task("BestArm", {}, K=3, budget=6, actions="arm", distribution="gaussian", support=None, sigma=0.01)
     assert chosen(gaussian, [5, 0, 0], [5.0, 0, 0]) == 1
@@ -77,6 +82,9 @@ def test_it_is_the_slow_twin(case: str) -> None:
             slow = Slow(task, pulls, observation["total"][e])
             slow.beta &= problem == "AllGood"  # else a pull is a larger share, as of Gaussian arms
             gains = np.array([slow.after(i, slow.next) for i in range(task.K)])
+            if problem == "BetterThanControl" and task.support is not None:
+                share = (observation["total"][e].sum() + 1) / (pulls.sum() + 2)
+                gains = -pulls.astype(float) if BUDGET * min(share, 1 - share) < task.K else gains  # D7
             if arm != gains.argmax():
                 assert gains[arm] > gains.max() - 1e-9, (e, gains)
                 ties += 1

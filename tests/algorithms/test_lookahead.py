@@ -344,6 +344,29 @@ def test_relative_beliefs_by_hand() -> None:
     assert abs(slope - formula) < 0.02  # by finite differences of the table
 
 
+@pytest.mark.parametrize("ones", [False, True])
+@pytest.mark.parametrize("support", [(0.0, 1.0), (-1.0, 3.0)])
+def test_relative_beliefs_against_a_control_by_hand(ones: bool, support: tuple[float, float]) -> None:
+    """Means (1 + 1) / 10, 1 / 2, 1 / 5 of uniform priors are .3 on average: a prior worth 1 / .3 samples, one of 1."""
+    facts = {"distribution": "categorical", "support": support, "sigma": (support[1] - support[0]) / 2}
+    task = Task("BetterThanControl", {}, K=3, budget=60, observation="relative", **facts)
+    pulls, total = np.array([[8, 0, 3]]), np.array([[1.0, 0.0, 0.0]])
+    n = pulls[0] + 10 / 3
+    m = (total[0] + 1) / n
+    v = m * (1 - m) / (n + 1) * (support[1] - support[0]) ** 2
+    m, total = (1 - m, pulls - total) if ones else (m, total)
+    low, width = support[0], support[1] - support[0]
+    look, seen = task.lookahead(), low * pulls + width * total
+    d, s, own, made = look.beliefs(pulls, seen)[0].T
+    np.testing.assert_allclose(d, width * (m - m[0]), atol=1e-12)
+    np.testing.assert_allclose(s**2, [v[0], v[0] + v[1], v[0] + v[2]], rtol=1e-12)
+    np.testing.assert_allclose(own, [-np.sqrt(v[0]), np.sqrt(v[1]), np.sqrt(v[2])], rtol=1e-12)
+    np.testing.assert_allclose(made, n, rtol=1e-12)
+    slow = Slow(task, pulls[0], seen[0])
+    np.testing.assert_allclose(slow.m[:, 0], low + width * m, rtol=1e-12)
+    np.testing.assert_allclose(look.gains(pulls, seen)[0], [slow.gain(i) for i in range(3)], rtol=0, atol=1e-9)
+
+
 def test_relative_beliefs_of_several_rows() -> None:
     """z is that of the row that is least likely to hold; the last number of an arm, the chance of the others."""
     rows = {"A": [[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]], "b": [1.0, 0.5, 0.3]}

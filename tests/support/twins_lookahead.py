@@ -109,8 +109,12 @@ class Slow:
         self.low, self.scale = (task.support[0], task.support[1] - task.support[0]) if self.beta else (0.0, 1.0)
         x = total.reshape(task.K, task.D)
         if self.beta:
-            self.n = pulls + 2.0
-            share = ((x - self.low * pulls[:, None]) / self.scale + 1) / self.n[:, None]
+            sums, place, worth = (x - self.low * pulls[:, None]) / self.scale, 0.5, 2.0
+            if self.potential.kind == CONTROL:
+                place = float(((sums[:, 0] + 1) / (pulls + 2)).mean())
+                worth = 1 / min(place, 1 - place)
+            self.n = pulls + worth
+            share = (sums + place * worth) / self.n[:, None]
             self.m, self.v = self.low + self.scale * share, self.scale**2 * share * (1 - share) / (self.n + 1)[:, None]
         else:
             place, worth = place_and_worth(task, pulls, x)
