@@ -140,8 +140,7 @@ def played(cell: Cell, episodes: int) -> list[Cell]:
 
 def report(rows: list[Cell], most: int = 40) -> int:
     """Print the rows by p; returns how many Holm's correction refuses."""
-    below: int = 0
-    refused: bool = True
+    below, refused = 0, True
     for i, row in enumerate(rows := sorted(rows, key=lambda row: row["p"])):
         refused = refused and row["p"] <= LEVEL / (len(rows) - i)
         below += int(refused)
@@ -159,9 +158,10 @@ def report(rows: list[Cell], most: int = 40) -> int:
 def main() -> int:
     """Play what is not in the file, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, value in {"cells": 120, "seed": 0}.items():
-        parser.add_argument(name, nargs="?", type=int, default=value)
-    for name, value in {"part": "1/1", "minutes": 12.0, "seconds": 60.0, "episodes": EPISODES}.items():
+    parser.add_argument("cells", nargs="?", type=int, default=120)
+    parser.add_argument("seed", nargs="?", type=int, default=0)
+    usual: dict[str, Any] = {"part": "1/1", "minutes": 12.0, "seconds": 60.0, "episodes": EPISODES}
+    for name, value in usual.items():
         parser.add_argument(f"--{name}", type=type(value), default=value)
     parser.add_argument("--rows", type=Path)
     parser.add_argument("--problems", nargs="+", default=PROBLEMS)
