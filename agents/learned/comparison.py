@@ -96,9 +96,8 @@ def report(environment: TrainingEnvironment, agent: Any, start: object, root: in
     episodes = 2 * environment.held_out
     others = {UNTRAINED: start, **{name: name for name in reference_agents(environment.task)}}
     runs, returns = _evaluated(environment, {agent.name: agent, **others}, episodes, root)
-    with suppress(ValueError):
-        Drawing(DRAWN, agent)
-        others[DRAWN] = agent
+    with suppress(ValueError):  # of a model that draws no actions
+        others[DRAWN] = Drawing(DRAWN, agent).agent
     if DRAWN in others:
         more, own = _evaluated(environment, {DRAWN: agent}, episodes, root, deterministic=False)
         runs, returns = [*runs, *more], returns | own

@@ -41,6 +41,7 @@ Ints = NDArray[np.int64]
 WIDEST = 10.0
 TIED = 1e-9  # standard deviations that equal means are apart by, at most, as rounding has it
 BELIEFS = {"relative": (6, 4, WIDEST)}
+NEAR = 0.1  # of an arm on the boundary of CONTROL, times a sample, so that its chance to be wrong is bounded
 
 
 class LookaheadModel(NamedTuple):
@@ -92,15 +93,13 @@ class LookaheadScratch(NamedTuple):
 
 @inlined
 def _together(prior, pulls, total):
-    """The mean of BETA, as a share of the range, that all arms together show, and how many samples it is worth.
+    """The mean of BETA, as a share of the range, that all arms show, and its worth: the smaller count is 1.
 
-    The smaller of both counts is 1. Where rates are small, as those of conversions are, a uniform prior would have an
-    arm never pulled far better than all others.
+    Where rates are small, as those of conversions are, a uniform prior has an arm never pulled better than all others.
     """
     place = 0.0
     for i in range(len(pulls)):
-        m, _, _ = posterior(prior, float(pulls[i]), total[i], 0.5, 2.0)
-        place += (m - prior.low) / prior.scale / len(pulls)
+        place += (posterior(prior, float(pulls[i]), total[i])[0] - prior.low) / prior.scale / len(pulls)
     return place, 1.0 / min(place, 1.0 - place)
 
 
@@ -249,8 +248,8 @@ def _is_alike(one, other):
 
 
 @lean
-def _show_relative(beliefs, horizon, order, share, out):
-    """Fill out (E, 6 K + 4) with what observation="relative" shows of beliefs (E, K, 10), see docs/potential.md."""
+def _show_relative(beliefs, horizon, against, order, share, out):
+    """Fill out (E, 6 K + 4) with what docs/potential.md says of beliefs (E, K, 10); against: those with a control."""
     K = order.shape[1]
     for e in range(len(out)):
         left, square, best = horizon * (1.0 - share[e]), 0.0, -math.inf
@@ -264,7 +263,11 @@ def _show_relative(beliefs, horizon, order, share, out):
             resolved = now * R / (R + n) + (1.0 - now) * R / (R + m)
             stays = now * n / (R + n) + (1.0 - now) * m / (R + m)
             chance = -0.5 * d * d / (s * s * resolved) - math.log(s * s * math.sqrt(resolved * stays))
-            beliefs[e, i, 5], beliefs[e, i, 6], beliefs[e, i, 7] = chance, own * own * n / ((R + n) * (R + n)), 0.0
+            slope = own * own * n / ((R + n) * (R + n))
+            if against:
+                w = 0.5 * d * d / (s * s)
+                chance, slope = -w - 0.5 * math.log(w + NEAR / n + NEAR / m) - math.log(s * s), own * own / n
+            beliefs[e, i, 5], beliefs[e, i, 6], beliefs[e, i, 7] = chance, slope, 0.0
             beliefs[e, i, 9] = 0.0
             best = max(best, chance) if other >= 0.0 else best
         for i in range(K):
@@ -452,7 +455,8 @@ class Lookahead:
         if form in BELIEFS:
             each, more, _ = BELIEFS[form]
             out, scale = np.empty((E, each * self.K + more), np.float32), float(self._given[0].scale)
-            _show_relative(beliefs, scale, order, pulls.sum(axis=1) / scale, out)
+            against = self._model.potential.kind == CONTROL
+            _show_relative(beliefs, scale, against, order, pulls.sum(axis=1) / scale, out)
             return out, order
         if not isinstance(seen, dict):
             return np.take_along_axis(seen.reshape(E, self.K, -1), order[..., None], axis=1).reshape(E, -1), order

@@ -139,11 +139,10 @@ def test_names() -> None:
     assert agents.names() == list(AGENTS)
     for problem in PROBLEMS:
         solving = [name for name in AGENTS if problem in recipe_of(name).solves]
-        absent = LEARNED if problem == "BetterThanControl" else set()  # no models are stored for it
-        ready = [name for name in solving if name not in absent and getattr(AGENTS[name], "ready_for", None) != ()]
+        ready = [name for name in solving if getattr(AGENTS[name], "ready_for", None) != ()]
         assert agents.names(problem) == ready
-        assert absent or set(ready) >= LEARNED
-        assert absent or ready[-1] == "ppo"
+        assert set(ready) >= LEARNED
+        assert ready[-1] == "ppo"
     assert "evolved" not in agents.names(f"{__name__}:Lonely")  # for which no parameters are stored
     assert "uniform" in agents.names(f"{__name__}:Lonely")
     task = Task(f"{__name__}:Lonely", {}, K=4, budget=20)

@@ -121,7 +121,7 @@ def test_the_network_is_its_twin(env_id: str) -> None:
 
 @pytest.mark.parametrize("rules", CONTROLS)
 def test_the_network_against_a_control_is_its_twin(rules: dict[str, Any]) -> None:
-    check_network(CONTROL, 5, **rules)
+    check_network(CONTROL, 3, **rules)
 
 
 def test_the_control_has_the_root_of_the_number_of_arms() -> None:

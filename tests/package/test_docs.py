@@ -268,6 +268,7 @@ EXAMPLES = {
     "learned_dpt": ["1", "2", "40"],
     "learned_icpe": ["1", "2", "20", "2"],
     "learned_laws": ["20", "Feasible, corner, B|AllGood, K = 10, price 0.001"],
+    "learned_control": ["0.005", "means on"],
     "learned_ppo": ["20", "TopK, K = 10, T = 100"],
     "learned_rgo": ["1", "20", "20"],
     "learned_seeds": ["seeds", "AllGood", "1", "1"],
