@@ -137,7 +137,7 @@ def test_invariances(kind: Any, gaussian: bool) -> None:
 
 
 def test_worlds_agree_with_the_potential_where_there_is_one() -> None:
-    """Threshold without its potential: equal beliefs, gains that differ by less than a tenth of their spread."""
+    """Threshold without its potential: beliefs and gains are those of a half-line, up to the 32 worlds."""
 
     class Bare(Threshold):
         name = "Bare"
@@ -149,13 +149,14 @@ def test_worlds_agree_with_the_potential_where_there_is_one() -> None:
     task = task_of(Threshold)
     pulls, total = states(task, 200)
     pulls, total = pulls + 2, total + 1.0
-    rough, fine = (Task(name, {}, K=5, budget=400).lookahead() for name in ("Bare", "Threshold"))
-    assert (type(rough), type(fine)) == (Sampled, Lookahead)
+    task = Task("Bare", {}, K=5, budget=400)
+    rough, fine = task.lookahead(), Lookahead(task, Potential(0, HALVES[1:], np.array([-0.5])))
+    assert type(rough) is Sampled
     one, other = rough.beliefs(pulls, total), fine.beliefs(pulls, total)
     np.testing.assert_allclose(one[..., 0], other[..., 0], atol=0.01)
     np.testing.assert_allclose(one[..., 1:], other[..., 1:], rtol=0.1)
     one, other = rough.gains(pulls, total), fine.gains(pulls, total)
-    assert np.corrcoef(one.ravel(), other.ravel())[0, 1] > 0.97
+    assert np.corrcoef(one.ravel(), other.ravel())[0, 1] > 0.9
     assert (one.argmax(axis=1) == other.argmax(axis=1)).mean() > 0.8
 
 
