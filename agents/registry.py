@@ -16,7 +16,7 @@ from typing import Any
 
 from gymnasium import spaces
 
-from bandit_envs import PROBLEMS, Registry, Task
+from bandit_envs import PROBLEMS, PureExplorationVectorEnv, Registry, Task
 from bandit_envs.envs import NUMBERS
 from bandit_envs.kernels import choice, errors_of, flag, parse_call, spelled, unknown
 
@@ -278,6 +278,9 @@ class Recipe:
             raise ValueError(f"{self.name} makes no agent: {agent!r:.200} has no method predict")
         _refuse_other_arms(self.name, agent, task)
         wrappers = [] if isinstance(env_or_task, Task) else wrappers_of(env_or_task)
+        base = getattr(env_or_task, "unwrapped", None)
+        if isinstance(envs := getattr(base, "envs", base), PureExplorationVectorEnv):
+            envs.advises = False
         if not wrappers:
             agent = behind(agent)
         if isinstance(agent, Agent):

@@ -16,7 +16,7 @@ from gymnasium import spaces
 import agents
 from agents.core import ALL_PROBLEMS, Problems
 from agents.registry import AGENTS, ALIASES, LEARNED, recipe_of
-from bandit_envs import INSTANCES, PROBLEMS, Instance
+from bandit_envs import ENVIRONMENTS, INSTANCES, PROBLEMS, Instance
 
 __all__ = ["MADE", "pages"]
 
@@ -70,7 +70,7 @@ def _page(name: str) -> str:
     rest = re.split(r"\n\n(?=\S)", after, maxsplit=1)[1:]
     text = "\n\n".join([before, *rest])
     parts = [
-        f"# {name}\n\n`{env_id}`: {problem.asks}. ({problem.source})",
+        f"# {name}\n\n`{env_id}`, for learners `{ENVIRONMENTS[name].learn_id}`: {problem.asks}. ({problem.source})",
         _picture(name),
         text,
         f'```python\nimport gymnasium as gym\n\nimport bandit_envs\n\nenv = gym.make("{env_id}")\n```',

@@ -60,8 +60,7 @@ class Together(VecEnv):
 torch.set_num_threads(1)
 steps = int(sys.argv[1]) if len(sys.argv) > 1 else 3_000_000
 tasks = [task for task in bandit_envs.benchmark_tasks() if task.name.endswith("-fresh-20")]
-forms = {"observation": "relative", "stop": False, "reward": "gain", "ranked": True}
-envs = Together([make_vec_env(task.env_id, 16, reward_scale=100, **task.kwargs, **forms) for task in tasks])
+envs = Together([make_vec_env(task.learn_id, 16, reward_scale=100, **task.kwargs) for task in tasks])
 model = PPO(
     "MlpPolicy",
     envs,

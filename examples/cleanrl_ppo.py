@@ -1,8 +1,7 @@
 """PPO in one file, in the manner of CleanRL, on `gym.make_vec`: no Stable-Baselines3 (the first argument: steps).
 
 The vector environment resets a slot in the step after its end (autoreset NEXT_STEP) and ignores that step's action, so
-that step is left out of the update. Each pull is paid what it adds to the expected share of arms that are classified
-correctly, which leaves the optimal policy what it is (potential-based shaping) and tells at once what a pull was worth.
+that step is left out of the update. The id for learners pays each pull its expected gain in the score.
 """
 
 import sys
@@ -14,25 +13,29 @@ from torch import nn
 from torch.distributions import Categorical
 
 import agents
-from bandit_envs import FEATURES
+from bandit_envs.envs import NUMBERS
 
 STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 500_000
 N, HORIZON, EPOCHS, MINIBATCHES = 64, 64, 4, 4
-GAMMA, LAMBDA, CLIP, ENTROPY, RATE = 0.9, 0.9, 0.2, 0.001, 3e-3
+GAMMA, LAMBDA, CLIP, ENTROPY, RATE = 1.0, 0.8, 0.2, 0.001, 3e-3
+ID, SCALE = "bandit_envs/Threshold-learn-v0", 50  # of the rewards
 KWARGS = {"instance": "sampler(arms=5)", "budget": 50}
 
 
 class Policy(nn.Module):
-    """One logit per arm from the arm's features and their mean over the arms; the value from the mean."""
+    """One logit per arm from the arm's numbers, those of all, and their mean over the arms; the value from the mean."""
 
-    def __init__(self, arms, features):
+    def __init__(self, arms):
         super().__init__()
-        self.shape = (-1, arms, features)
-        self.code = nn.Sequential(nn.Linear(features, 32), nn.Tanh(), nn.Linear(32, 32), nn.Tanh())
+        each, more, _ = NUMBERS["relative"]
+        self.arms, self.of_arms = arms, arms * each
+        self.code = nn.Sequential(nn.Linear(each + more, 32), nn.Tanh(), nn.Linear(32, 32), nn.Tanh())
         self.arm, self.critic = nn.Linear(64, 1), nn.Linear(32, 1)
 
     def forward(self, x):
-        codes = self.code(x.reshape(self.shape))
+        own = x[:, : self.of_arms].reshape(len(x), self.arms, -1)
+        shared = x[:, None, self.of_arms :].expand(-1, self.arms, -1)
+        codes = self.code(torch.cat([own, shared], 2))
         context = codes.mean(1, keepdim=True)
         logits = self.arm(torch.cat([codes, context.expand_as(codes)], 2))[..., 0]
         return Categorical(logits=logits), self.critic(context[:, 0])[:, 0]
@@ -43,19 +46,12 @@ class Policy(nn.Module):
             return self(torch.as_tensor(observation))[0].logits.argmax(1).numpy(), state
 
 
-def potential(observation):
-    """The expected share of correct arms if the answer were given now, from the posterior errors of all arms."""
-    return 1 - observation.reshape(N, K, -1)[:, :, FEATURES.index("error")].mean(1)
-
-
 torch.manual_seed(0)
 torch.set_num_threads(1)
-envs = gym.make_vec("bandit_envs/Threshold-v0", num_envs=N, observation="features", **KWARGS)
-K = envs.single_action_space.n - 1  # the last action stops; with a budget there is no need to
-size = envs.single_observation_space.shape[0]
-policy = Policy(K, size // K)
+envs = gym.make_vec(ID, num_envs=N, **KWARGS)
+policy = Policy(int(envs.single_action_space.n))
 optimizer = torch.optim.Adam(policy.parameters(), lr=RATE, eps=1e-5)
-seen = torch.zeros(HORIZON, N, size)
+seen = torch.zeros(HORIZON, N, *envs.single_observation_space.shape)
 actions, logs, rewards, dones, values = (torch.zeros(HORIZON, N) for _ in range(5))
 observation, _ = envs.reset(seed=0)
 over = np.zeros(N, bool)  # the step to come begins an episode, whatever the action
@@ -69,11 +65,9 @@ for update in range(max(1, STEPS // (N * HORIZON))):
             choice, values[t] = policy(seen[t])
             actions[t] = choice.sample()
             logs[t] = choice.log_prob(actions[t])
-        before = potential(observation)
         observation, reward, terminated, truncated, info = envs.step(actions[t].numpy().astype(np.int64))
         over = terminated | truncated
-        reward = reward + np.where(terminated, 0, potential(observation)) - before
-        rewards[t], dones[t] = torch.as_tensor(reward), torch.as_tensor(over)
+        rewards[t], dones[t] = torch.as_tensor(SCALE * reward), torch.as_tensor(over)
         if "score" in info:
             scores += info["score"][info["_score"]].tolist()
     with torch.no_grad():
@@ -101,7 +95,7 @@ for update in range(max(1, STEPS // (N * HORIZON))):
             optimizer.step()
     if update % 25 == 0 and scores:
         print(f"{(update + 1) * N * HORIZON:9,} steps  score of the last 500 episodes {np.mean(scores[-500:]):.3f}")
-result = agents.evaluate(
-    {"PPO": policy, "LSA": "lsa", "uniform": "uniform"}, "bandit_envs/Threshold-v0", episodes=500, env_kwargs=KWARGS
-)
-print(result.summary()[["agent", "misclassified", "error_rate", "error_low", "error_high"]])
+rivals = {"PPO": policy, "LSA": "lsa", "uniform": "uniform"}
+result = agents.evaluate(rivals, ID, episodes=4000, seed=1, env_kwargs=KWARGS)
+print(result.summary()[["agent", "score", "score_low", "score_high"]])
+print(result.compare("PPO", "uniform", "score"))

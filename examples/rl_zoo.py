@@ -15,7 +15,7 @@ command = [
     "--algo",
     "ppo",
     "--env",
-    "bandit_envs/Threshold-v0",
+    "bandit_envs/Threshold-learn-v0",
     "--gym-packages",
     "bandit_envs",
     "--conf-file",

@@ -14,6 +14,7 @@ import agents
 
 BATCH = 2048
 ROUNDS = int(sys.argv[1]) // BATCH if len(sys.argv) > 1 else 100
+ID = "bandit_envs/Threshold-learn-v0"
 KWARGS = {"instance": "sampler(arms=5)", "budget": 50}
 
 
@@ -29,7 +30,7 @@ class Judged:
 ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
 config = (
     PPOConfig()
-    .environment("bandit_envs:bandit_envs/Threshold-v0", env_config={"observation": "features", **KWARGS})
+    .environment(f"bandit_envs:{ID}", env_config=KWARGS)
     .env_runners(num_env_runners=0, num_envs_per_env_runner=16, gym_env_vectorize_mode="vector_entry_point")
     .training(train_batch_size_per_learner=BATCH, minibatch_size=512, num_epochs=4, lr=1e-3, entropy_coeff=0.01)
     .debugging(seed=0)
@@ -38,9 +39,8 @@ algorithm = config.build_algo()
 for _ in range(max(1, ROUNDS)):
     algorithm.train()
 module = algorithm.get_module()
-result = agents.evaluate(
-    {"RLlib PPO": Judged(), "uniform": "uniform"}, "bandit_envs/Threshold-v0", episodes=500, env_kwargs=KWARGS
-)
-print(result.summary()[["agent", "misclassified", "error_rate", "error_low", "error_high"]])
+result = agents.evaluate({"RLlib PPO": Judged(), "uniform": "uniform"}, ID, episodes=4000, seed=1, env_kwargs=KWARGS)
+print(result.summary()[["agent", "score", "score_low", "score_high"]])
+print(result.compare("RLlib PPO", "uniform", "score"))
 algorithm.stop()
 ray.shutdown()

@@ -12,8 +12,7 @@ from agents.learned import make_vec_env
 torch.set_num_threads(1)  # the fastest for nets as small as these
 steps = int(sys.argv[1]) if len(sys.argv) > 1 else 200_000
 kwargs = {"budget": 50, "instance": "sampler(arms=5)"}
-forms = {"observation": "relative", "stop": False, "reward": "gain", "ranked": True}
-envs = make_vec_env("bandit_envs/Threshold-v0", 64, reward_scale=50, **kwargs, **forms)
+envs = make_vec_env("bandit_envs/Threshold-learn-v0", 64, reward_scale=50, **kwargs)
 model = DQN(
     "MlpPolicy",
     envs,
@@ -33,7 +32,10 @@ begun = time.perf_counter()
 model.learn(steps)
 print(f"{steps:,} steps in {time.perf_counter() - begun:.0f} seconds")
 result = agents.evaluate(
-    {"DQN": model, "LSA": "lsa", "uniform": "uniform"}, "bandit_envs/Threshold-v0", episodes=2000, env_kwargs=kwargs
+    {"DQN": model, "LSA": "lsa", "uniform": "uniform"},
+    "bandit_envs/Threshold-learn-v0",
+    episodes=2000,
+    env_kwargs=kwargs,
 )
 print(result.summary()[["agent", "misclassified", "error_rate", "error_low", "error_high"]])
 print(result.compare("DQN", "uniform", "misclassified"))

@@ -12,8 +12,7 @@ from agents.learned import make_vec_env
 torch.set_num_threads(1)  # the fastest for nets as small as these
 steps = int(sys.argv[1]) if len(sys.argv) > 1 else 600_000
 kwargs = {"budget": 100, "k": 3}
-forms = {"observation": "relative", "stop": False, "reward": "gain", "ranked": True}
-envs = make_vec_env("bandit_envs/TopK-v0", 64, reward_scale=100, **kwargs, **forms)
+envs = make_vec_env("bandit_envs/TopK-learn-v0", 64, reward_scale=100, **kwargs)
 model = PPO(
     "MlpPolicy",
     envs,
@@ -33,7 +32,7 @@ model.learn(steps)
 print(f"{steps:,} steps in {time.perf_counter() - begun:.0f} seconds")
 result = agents.evaluate(
     {"PPO, MLP": model, "LUCB": "lucb", "uniform": "uniform"},
-    "bandit_envs/TopK-v0",
+    "bandit_envs/TopK-learn-v0",
     episodes=2000,
     env_kwargs=kwargs,
 )

@@ -16,8 +16,7 @@ from agents.learned import make_vec_env
 torch.set_num_threads(1)  # the fastest for nets as small as these
 steps = int(sys.argv[1]) if len(sys.argv) > 1 else 200_000
 kwargs = {"budget": 50, "instance": "sampler(arms=5)"}
-forms = {"observation": "relative", "stop": False, "reward": "gain", "ranked": True}
-envs = make_vec_env("bandit_envs/Threshold-v0", 64, reward_scale=50, **kwargs, **forms)
+envs = make_vec_env("bandit_envs/Threshold-learn-v0", 64, reward_scale=50, **kwargs)
 model = RecurrentPPO(
     "MlpLstmPolicy",
     envs,
@@ -36,7 +35,7 @@ model.learn(steps)
 print(f"{steps:,} steps in {time.perf_counter() - begun:.0f} seconds")
 result = agents.evaluate(
     {"RecurrentPPO": model, "LSA": "lsa", "uniform": "uniform"},
-    "bandit_envs/Threshold-v0",
+    "bandit_envs/Threshold-learn-v0",
     episodes=2000,
     env_kwargs=kwargs,
 )

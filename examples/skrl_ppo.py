@@ -20,6 +20,7 @@ import agents
 import bandit_envs  # noqa: F401  (registers the environments)
 
 STEPS, N, HORIZON = int(sys.argv[1]) if len(sys.argv) > 1 else 200_000, 16, 128
+ID = "bandit_envs/Threshold-learn-v0"
 KWARGS = {"instance": "sampler(arms=5)", "budget": 50}
 
 
@@ -61,10 +62,7 @@ class Value(DeterministicMixin, Model):
 torch.set_num_threads(1)
 set_seed(0)
 config.torch.device = "cpu"  # the fastest for networks as small as these, and that of the observations
-native = gym.make_vec(
-    "bandit_envs/Threshold-v0", num_envs=N, observation="features", autoreset_mode="SameStep", **KWARGS
-)
-env = wrap_env(native)
+env = wrap_env(gym.make_vec(ID, num_envs=N, autoreset_mode="SameStep", **KWARGS))
 spaces = {"observation_space": env.observation_space, "action_space": env.action_space, "device": env.device}
 policy = Policy(**spaces)
 cfg = PPO_CFG(rollouts=HORIZON, learning_epochs=4, mini_batches=4, entropy_loss_scale=0.01)
@@ -76,7 +74,6 @@ agent = PPO(
     **spaces,
 )
 SequentialTrainer(cfg={"timesteps": STEPS // N, "headless": True}, env=env, agents=agent).train()
-result = agents.evaluate(
-    {"skrl PPO": policy, "uniform": "uniform"}, "bandit_envs/Threshold-v0", episodes=500, env_kwargs=KWARGS
-)
-print(result.summary()[["agent", "misclassified", "error_rate", "error_low", "error_high"]])
+result = agents.evaluate({"skrl PPO": policy, "uniform": "uniform"}, ID, episodes=4000, seed=1, env_kwargs=KWARGS)
+print(result.summary()[["agent", "score", "score_low", "score_high"]])
+print(result.compare("skrl PPO", "uniform", "score"))

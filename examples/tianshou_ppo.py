@@ -21,6 +21,7 @@ import agents
 import bandit_envs  # noqa: F401  (registers the environments)
 
 STEPS, N, BATCH = int(sys.argv[1]) if len(sys.argv) > 1 else 200_000, 16, 2048
+ID = "bandit_envs/Threshold-learn-v0"
 KWARGS = {"instance": "sampler(arms=5)", "budget": 50}
 
 
@@ -33,7 +34,7 @@ class Judged:
 
 
 def made():
-    return gym.make("bandit_envs/Threshold-v0", observation="features", **KWARGS)
+    return gym.make(ID, **KWARGS)
 
 
 torch.manual_seed(0)
@@ -48,7 +49,8 @@ actor = DiscreteActor(
 )
 critic = DiscreteCritic(preprocess_net=Net(state_shape=shape, hidden_sizes=[64, 64], activation=torch.nn.Tanh))
 policy = DiscreteActorPolicy(actor=actor, action_space=one.action_space, observation_space=one.observation_space)
-ppo = PPO(policy=policy, critic=critic, optim=AdamOptimizerFactory(lr=1e-3), max_grad_norm=0.5)
+how = {"optim": AdamOptimizerFactory(lr=1e-3), "max_grad_norm": 0.5, "gamma": 1.0, "gae_lambda": 0.8}
+ppo = PPO(policy=policy, critic=critic, **how)
 collector = Collector[CollectStats](policy, envs, VectorReplayBuffer(BATCH, N))
 ppo.run_training(
     OnPolicyTrainerParams(
@@ -62,7 +64,6 @@ ppo.run_training(
         show_progress=False,
     )
 )
-result = agents.evaluate(
-    {"Tianshou PPO": Judged(), "uniform": "uniform"}, "bandit_envs/Threshold-v0", episodes=500, env_kwargs=KWARGS
-)
-print(result.summary()[["agent", "misclassified", "error_rate", "error_low", "error_high"]])
+result = agents.evaluate({"Tianshou PPO": Judged(), "uniform": "uniform"}, ID, episodes=4000, seed=1, env_kwargs=KWARGS)
+print(result.summary()[["agent", "score", "score_low", "score_high"]])
+print(result.compare("Tianshou PPO", "uniform", "score"))

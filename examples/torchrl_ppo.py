@@ -1,7 +1,7 @@
 """TorchRL's PPO on the native vector environment (the first argument: steps).
 
 TorchRL starts finished slots anew by itself, with autoreset DISABLED; it takes SAME_STEP too, and refuses NEXT_STEP.
-`torchrl.envs.GymEnv("bandit_envs/Threshold-v0", observation="features")` is the single environment.
+`torchrl.envs.GymEnv("bandit_envs/Threshold-learn-v0")` is the single environment.
 """
 
 import sys
@@ -18,8 +18,9 @@ from torchrl.objectives.value import GAE
 import agents
 import bandit_envs  # noqa: F401  (registers the environments)
 
-BATCH, MINIBATCH = 2048, 512
+BATCH, MINIBATCH = 4096, 512
 STEPS = int(sys.argv[1]) // BATCH * BATCH if len(sys.argv) > 1 else 100 * BATCH
+ID = "bandit_envs/Threshold-learn-v0"
 KWARGS = {"instance": "sampler(arms=5)", "budget": 50}
 
 
@@ -33,9 +34,7 @@ class Judged:
 
 torch.manual_seed(0)
 torch.set_num_threads(1)
-native = gym.make_vec(
-    "bandit_envs/Threshold-v0", num_envs=16, observation="features", autoreset_mode="Disabled", **KWARGS
-)
+native = gym.make_vec(ID, num_envs=64, autoreset_mode="Disabled", **KWARGS)
 envs = GymWrapper(native, categorical_action_encoding=True)
 size, actions = native.single_observation_space.shape[0], int(native.single_action_space.n)
 net = MLP(size, actions, num_cells=[64, 64], activation_class=torch.nn.Tanh)
@@ -44,7 +43,7 @@ actor = ProbabilisticActor(
     logits, in_keys=["logits"], distribution_class=torch.distributions.Categorical, return_log_prob=True
 )
 critic = ValueOperator(MLP(size, 1, num_cells=[64, 64], activation_class=torch.nn.Tanh))
-advantage = GAE(gamma=0.99, lmbda=0.95, value_network=critic, average_gae=True)
+advantage = GAE(gamma=1.0, lmbda=0.8, value_network=critic, average_gae=True)
 loss = ClipPPOLoss(actor, critic, entropy_coeff=0.01)
 optimizer = torch.optim.Adam(loss.parameters(), lr=1e-3)
 for batch in Collector(envs, actor, frames_per_batch=BATCH, total_frames=STEPS):
@@ -57,7 +56,6 @@ for batch in Collector(envs, actor, frames_per_batch=BATCH, total_frames=STEPS):
             (found["loss_objective"] + found["loss_critic"] + found["loss_entropy"]).backward()
             torch.nn.utils.clip_grad_norm_(loss.parameters(), 0.5)
             optimizer.step()
-result = agents.evaluate(
-    {"TorchRL PPO": Judged(), "uniform": "uniform"}, "bandit_envs/Threshold-v0", episodes=500, env_kwargs=KWARGS
-)
-print(result.summary()[["agent", "misclassified", "error_rate", "error_low", "error_high"]])
+result = agents.evaluate({"TorchRL PPO": Judged(), "uniform": "uniform"}, ID, episodes=4000, seed=1, env_kwargs=KWARGS)
+print(result.summary()[["agent", "score", "score_low", "score_high"]])
+print(result.compare("TorchRL PPO", "uniform", "score"))

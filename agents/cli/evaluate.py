@@ -12,7 +12,7 @@ from tyro.conf import Positional, arg
 import agents
 
 from ..core.files import try_out
-from ..evaluation.environment import environment_id, importable
+from ..evaluation.environment import importable, plain
 from ..evaluation.plan import OF_MODELS, check_delta
 from ..evaluation.report import report
 from ..registry import AGENTS, LEARNED, recipe_of
@@ -58,7 +58,7 @@ class Evaluate(
         from ..evaluation import plots, storage
         from ..evaluation.rows import check_metric
 
-        env_id, kwargs = environment_id(self.env_id), self.env_kwargs()
+        (env_id, _), kwargs = plain(self.env_id, {}), self.env_kwargs()
         first = {name: value for name, value in kwargs.items() if name not in OF_MODELS}
         first |= {"budget": min(self.budgets)} if self.budgets else {}
         first |= {"delta": self.deltas[0]} if self.deltas else {}

@@ -51,7 +51,7 @@ Table = tuple[list[str], list[list[str]]]  # heads and rows
 def _environments() -> Table:
     known = importable(ENVIRONMENTS, note)
     rows = [[row.id, row.asks, ", ".join(PROBLEMS[problem].parameters), row.source] for problem, row in known]
-    return ["environment", "the answer", "parameters", "source"], rows
+    return ["environment (to train: -learn-v0)", "the answer", "parameters", "source"], rows
 
 
 def _instances() -> Table:

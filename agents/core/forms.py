@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from gymnasium import spaces
 
 from bandit_envs import Task
-from bandit_envs.envs import FOR_LEARNERS, shown_by, shows_pending
+from bandit_envs.envs import for_learners, shown_by, shows_pending
 from bandit_envs.kernels import flag
 from bandit_envs.problems import BELIEFS
 
@@ -108,7 +108,7 @@ def warn_of_stops(name: str, agent: Any, task: Task, pulls: float) -> None:
     most, how = min(task.budget or 0, task.max_pulls or math.inf), "was trained with an action that stops"
     if (early := pulls < EARLY * most) or bare:
         how = f"stopped after {pulls:,.0f} of {most:,} pulls on average" if early else how
-        warnings.warn(f"{name} {how}, though pulls are free: {FOR_LEARNERS}", UserWarning, stacklevel=3)
+        warnings.warn(f"{name} {how}, though pulls are free: {for_learners(task.make_problem())}", UserWarning, 3)
 
 
 def trained_with(agent: Any) -> dict[str, Any]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import gymnasium as gym
 from gymnasium.envs.registration import load_env_creator
 
 from bandit_envs import ENVIRONMENTS, PROBLEMS, PureExplorationVectorEnv, register_problem
+from bandit_envs.envs import LEARN
 from bandit_envs.kernels import flag, unknown
 
 T = TypeVar("T")
@@ -37,8 +38,8 @@ def environment_id(name: str) -> str:
 
     Args:
         name: the id itself, as "bandit_envs/Threshold-v0"; the name of a registered problem, one's own included, as
-            "Threshold", "threshold" or "Threshold-v0"; "module:Class" for the environment of a problem of one's own;
-            "module:id" for an id that importing the module registers.
+            "Threshold", "threshold", "Threshold-v0" or "Threshold-learn"; "module:Class" for the environment of a
+            problem of one's own; "module:id" for an id that importing the module registers.
 
     Raises:
         ValueError: for an unknown name, with the nearest ones, and for environments of another kind.
@@ -63,15 +64,23 @@ def environment_id(name: str) -> str:
         if not (isinstance(made, type) and issubclass(made, PureExplorationVectorEnv)):
             raise ValueError(f"an environment of bandit_envs is needed, got {rest!r}")
         return rest
-    ids = {}
+    ids = dict[str, str]()
     for problem, row in importable(ENVIRONMENTS):
-        for form in (problem, row.id.rpartition("/")[2], row.id):
-            ids[_bare(form)] = row.id
+        for short, known in ((problem, row.id), (f"{problem}-learn", row.learn_id)):
+            ids |= {_bare(form): known for form in (short, known.rpartition("/")[2], known)}
     if _bare(name) in ids:
         return ids[_bare(name)]
     if "/" in name:
         gym.spec(name)  # its own error says what the namespace has
     raise unknown("environment", name, {*ENVIRONMENTS, *ids.values()})
+
+
+def plain(name: str, env_kwargs: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """`environment_id` without "-learn-", and the keywords: those that such an id stands for, and those given."""
+    spec = gym.spec(env_id := environment_id(name))
+    if spec.namespace == "bandit_envs" and spec.kwargs.items() >= LEARN.items():
+        return env_id.replace("-learn-v", "-v"), {**LEARN, **env_kwargs}
+    return env_id, {**env_kwargs}
 
 
 def make_known(name: str, trust: bool) -> None:

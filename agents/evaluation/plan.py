@@ -164,7 +164,9 @@ def make_envs(env_id: str, slots: int, forms: Forms, kwargs: Mapping[str, object
     reward = kwargs.get("reward", "score")
     how: Any = {**kwargs, **forms._asdict(), "reward": "score" if reward == "gain" else reward}
     how |= {"copy": False, "autoreset_mode": AutoresetMode.DISABLED}
-    return gym.make_vec(env_id, num_envs=slots, **how)  # type: ignore[return-value]
+    envs: Any = gym.make_vec(env_id, num_envs=slots, **how)
+    envs.advises = False
+    return envs  # type: ignore[no-any-return]
 
 
 def check_end(label: str, agent: object, task: Task) -> None:

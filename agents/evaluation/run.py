@@ -23,7 +23,7 @@ from ..core.forms import warn_of_stops
 from ..registry import recipes_of
 from . import storage
 from .blocks import Block, grouped, part_of, spans
-from .environment import environment_id
+from .environment import environment_id, plain
 from .execution import Call, Watch, WorkerDiedError, cores, jobs_number, outcomes
 from .identity import identity_of, packages
 from .lockstep import Played, play
@@ -122,7 +122,7 @@ def evaluate(
         raise ValueError(f"give delta={kwargs['delta']!r} in env_kwargs or deltas={allowed}, not both")
     with compilation_noted(progress), reported_in_lines(progress):
         recipes = recipes_of(agents, trust)
-        plans = plans_of(recipes, env_id, kwargs, episodes, deterministic, checks, horizons, allowed, batch)
+        plans = plans_of(recipes, *plain(env_id, kwargs), episodes, deterministic, checks, horizons, allowed, batch)
         settings = {
             "env_id": given_id if ":" in given_id else env_id,  # so that another process finds it
             **{"env_kwargs": kwargs, "episodes": episodes, "seed": seed, "at": checks, "budgets": horizons},

@@ -21,7 +21,7 @@ from ..core.agent import shown_to
 from ..core.files import write_alone
 from ..core.optional import pandas, require
 from ..registry import recipe_of
-from .environment import environment_id
+from .environment import plain
 from .execution import Watch
 from .lockstep import NEVER, Lockstep
 from .plan import check_end, keywords, make_envs, most_pulls, plans_of, plays, pull_numbers
@@ -108,7 +108,7 @@ def play(
     Raises:
         ValueError, FileNotFoundError, gymnasium.error.Error: as `evaluate`.
     """
-    recipe, kwargs, env_id = recipe_of(agent, trust), keywords(env_kwargs), environment_id(env_id)
+    recipe, (env_id, kwargs) = recipe_of(agent, trust), plain(env_id, keywords(env_kwargs))
     root, number = root_number(seed), integer("episode", episode, 0, EPISODES_LIMIT - 1)
     checks = np.array(pull_numbers("at", at) or [], np.int64)
     with compilation_noted(shown(None)):
@@ -242,7 +242,7 @@ def record(
         ValueError: for more than 2 GiB, and as `evaluate`. ImportError: for "minari:NAME" without `minari[create]`.
     """
     N, seed = integer("episodes", episodes, 1, EPISODES_LIMIT), integer("seed", seed, 0, 2**63 - 1)
-    recipe, kwargs, env_id = recipe_of(agent, flag("trust", trust)), keywords(env_kwargs), environment_id(problem)
+    recipe, (env_id, kwargs) = recipe_of(agent, flag("trust", trust)), plain(problem, keywords(env_kwargs))
     name = out[len(MINARI) :] if isinstance(out, str) and out.startswith(MINARI) else None
     if name is None and out is not None and (not isinstance(out, (str, Path)) or Path(out).suffix != ".npz"):
         raise ValueError(f"out must be a file .npz, 'minari:NAME', or None, got {out!r:.200}")

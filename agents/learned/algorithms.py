@@ -6,7 +6,7 @@ import inspect
 import math
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,9 @@ from bandit_envs import Task
 from bandit_envs.kernels import integer, number, root_number, unknown
 from bandit_envs.problems import BELIEFS
 
+from ..core.confidence import refuse_guardrails
 from ..core.optional import require
-from ..evaluation.environment import environment_id
+from ..evaluation.environment import environment_id, plain
 from ..evaluation.expected_loss import expectable
 from .policy import Equivariant, EquivariantPolicy
 from .vec_env import NativeVecEnv, make_vec_env
@@ -127,7 +128,7 @@ def _forms(task: Task, kwargs: Mapping[str, Any], ranked: bool) -> dict[str, obj
     """The forms of a training: those that are given, else beliefs, gains and no stop, where these are defined."""
     try:
         believed = task.pull == "arm" and not math.isnan(task.lookahead("observation='relative'").horizon)
-    except ValueError:  # a problem without a look-ahead potential
+    except ValueError:  # a problem whose margins never change
         believed = False
     observation = kwargs.get("observation", "relative" if believed else "features")
     reward = kwargs.get("reward", "gain" if believed and observation in BELIEFS else "score")
@@ -148,6 +149,7 @@ def training_environment(
     kwargs = {name: value for name, value in given.items() if name not in FORMS}
     pays = "correct" if given.get("reward") == "correct" else "score"
     one: Any = gym.make(env_id, disable_env_checker=True, reward=pays, **kwargs).unwrapped
+    refuse_guardrails("train", one.task)
     capped = one.task.budget is None and one.task.max_pulls is None
     if capped:
         kwargs |= {"max_pulls": PULLS_PER_ARM * one.task.stop}
@@ -179,10 +181,11 @@ class TrainingPlan:
     ) -> None:
         if algorithm not in ALGORITHMS:
             raise unknown("algorithm", str(algorithm), [*ALGORITHMS, "evolved"])
-        self.algorithm, self.row, self.env_id = algorithm, ALGORITHMS[algorithm], environment_id(env_id)
+        self.algorithm, self.row, env_id = algorithm, ALGORITHMS[algorithm], environment_id(env_id)
         if not isinstance(env_kwargs, Mapping):
             raise ValueError(f"env_kwargs must be a dict of keywords of the environment, got {env_kwargs!r:.200}")
         self.row.check(algorithm, given)
+        self.env_id, env_kwargs = plain(env_id, env_kwargs)
         self.env_kwargs, self.mix, self.given, self.seed = env_kwargs, mix, given, seed
         steps, seconds = (STEPS, None) if limits == (None, None) else limits
         self.steps = None if steps is None else integer("steps", steps, 1, 2**53)
@@ -207,8 +210,6 @@ class TrainingPlan:
                 raise ValueError(f"all entries of mix must have the same forms, got {first.forms} and {one.forms}")
             if one.task.waits != first.task.waits:
                 raise ValueError("all entries of mix must have batch or delay, or none: else their observations differ")
-        # Those that are reported on: an entry of a mix repeats actions while it is learned on, and checkpoints chosen.
-        self.judged = [one if mix is None else replace(one, pulls_per_action=1) for one in self.environments]
         self.settings: dict[str, Any] = self.row.settings(self.environment, self.own["num_envs"], given)
 
     @property

@@ -17,6 +17,7 @@ import gymnasium as gym
 
 from ..instances.lookup import ships
 from ..kernels.checks import choice
+from .catalogue import ENVIRONMENTS
 
 VERSION = "v2"
 SETS = ("v2", "quick-v2", "v2-offline")
@@ -59,7 +60,12 @@ class BenchmarkTask:
     @property
     def env_id(self) -> str:
         """Of the environment, for `gym.make`."""
-        return f"bandit_envs/{self.problem}-v0"
+        return ENVIRONMENTS[self.problem].id
+
+    @property
+    def learn_id(self) -> str:
+        """Of the environment for learners: `gym.make_vec(task.learn_id, num_envs=64, **task.kwargs)`."""
+        return ENVIRONMENTS[self.problem].learn_id
 
     @property
     def fixed_confidence(self) -> bool:

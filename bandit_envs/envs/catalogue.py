@@ -16,6 +16,7 @@ from ..problems import Problem
 from ..problems.registry import PROBLEMS
 
 NAMESPACE = "bandit_envs"
+LEARN = {"observation": "relative", "stop": False, "reward": "gain", "ranked": True}  # keywords of the ids for learners
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,12 @@ class Row:
 
     @property
     def id(self) -> str:
-        return _id(self.problem, self.version)
+        return id_of(self.problem, self.version)
+
+    @property
+    def learn_id(self) -> str:
+        """The id of the same environment with the keywords `LEARN`."""
+        return id_of(f"{self.problem}-learn", self.version)
 
 
 class _Environments(Mapping[str, Row]):
@@ -51,24 +57,25 @@ class _Environments(Mapping[str, Row]):
 ENVIRONMENTS = _Environments()
 
 
-def _id(problem: str, version: int) -> str:
+def id_of(problem: str, version: int) -> str:
     """The environment's name for Gymnasium."""
     return f"{NAMESPACE}/{problem}-v{version}"
 
 
 def _register_environment(problem: str, version: int) -> None:
-    """Let Gymnasium make the environments, single and vector, of the problem of this name."""
-    if _id(problem, version) not in gym.registry:
-        gym.register(
-            id=_id(problem, version),
-            entry_point="bandit_envs.envs.env:PureExplorationEnv",
-            vector_entry_point="bandit_envs.envs.vector:PureExplorationVectorEnv",
-            kwargs={"problem": problem},
-        )
+    """Let Gymnasium make the environments, single and vector, of the problem of this name, for learners too."""
+    for name, keywords in ((id_of(problem, version), {}), (id_of(f"{problem}-learn", version), LEARN)):
+        if name not in gym.registry:
+            gym.register(
+                id=name,
+                entry_point="bandit_envs.envs.env:PureExplorationEnv",
+                vector_entry_point="bandit_envs.envs.vector:PureExplorationVectorEnv",
+                kwargs={"problem": problem, **keywords},
+            )
 
 
 def register_problem(kind: type[Problem]) -> type[Problem]:
-    """Add a problem of one's own: its environment is `bandit_envs/<name>-v<version>`.
+    """Add a problem of one's own: its environments are `bandit_envs/<name>-v<version>` and `<name>-learn-v<version>`.
 
     Registered again, say by a cell of a notebook that runs again, the new class takes the place of the old one; where
     its version is another one, the environment of the old version is there no longer.
@@ -84,7 +91,8 @@ def register_problem(kind: type[Problem]) -> type[Problem]:
         raise ValueError(f"a problem is a class, got {kind!r:.200}")
     PROBLEMS.register(getattr(kind, "name", None), kind)  # type: ignore[arg-type]
     for spec in list(gym.registry.values()):
-        if (spec.namespace, spec.name) == (NAMESPACE, kind.name) and spec.version != kind.version:
+        ours = spec.namespace == NAMESPACE and spec.name in (kind.name, f"{kind.name}-learn")
+        if ours and spec.version != kind.version:
             del gym.registry[spec.id]
     _register_environment(kind.name, kind.version)
     return kind

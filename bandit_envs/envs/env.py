@@ -7,7 +7,6 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium import logger
 from numpy import int64
 from numpy.typing import NDArray
 
@@ -15,7 +14,7 @@ from ..kernels import rng
 from ..simulation.simulator import PULLED
 from .drawing import Viewer, Window, image, text
 from .episodes import Array, Environment, Episodes, Info, read_options
-from .setting import FOR_LEARNERS, resolve
+from .setting import resolve
 
 OPTIONS = ("episode",)  # of `reset`
 MODES = ("human", "ansi", "rgb_array")  # of `render`
@@ -47,8 +46,7 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
     arms by rank, with `ranked`. At the end also `answer`, `correct`, `is_success`, `score`, `total_pulls`, `money` with
     `cost`, and the problem's metrics.
 
-    With the defaults, learners of reinforcement learning end behind random play: to train an agent, give
-    `observation="relative", stop=False, reward="gain", ranked=True`, or call `agents.train`.
+    With these defaults learners end behind random play: to train, make the id with "-learn-", or call `agents.train`.
 
     With `cost`, sums may exceed the budget by 1e-9 of it. `remaining` is what is left, rounded down, at least 1 while
     some arm can be paid. A bulk pull is cut to what can be paid; a pull of an arm that cannot be paid pulls nothing,
@@ -65,7 +63,7 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
         max_pulls: pulls after which an episode is truncated, or None. pull_cost: price of a pull, >= 0.
         cost: prices of a pull, > 0: a list of K, a dict by names (others: 1), or "row"; it goes without pull_cost.
         reward: "score", "correct" or "gain", which needs actions="arm", a budget or max_pulls, and, as `ranked` and
-            beliefs do, a problem with a look-ahead potential. actions: "arm" or "full".
+            beliefs do, pulls of whole arms. actions: "arm" or "full".
         observation: "statistics", "features", "relative" or "history", which needs a budget or max_pulls.
         shuffle_arms: give the arms in a random order in every episode; None: as the instance has it; else, where arms
             are compared with each other and may change places (`Problem.any_order`), unless all are drawn alike.
@@ -92,6 +90,7 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
             raise ValueError(f"render_mode must be None or one of {list(MODES)}, got {render_mode!r:.200}")
         self.render_mode = render_mode
         self.setting = resolve(problem, **settings)
+        self.setting.advise(trains=False)
         self.observation_space, self.action_space = self.setting.observation_space(), self.setting.action_space()
         self._over = True
         self._open(1)
@@ -118,8 +117,7 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
             options: {"episode": e} goes to episode e of the root.
         """
         # Gymnasium's `check_env` asks so before any step; its vector environments do after an episode.
-        if seed is None and options == {} and self.setting.is_bare and not self._core.simulator.spent.any():
-            logger.warn(f"learners end behind random play in this environment: {FOR_LEARNERS}")
+        self.setting.advise(trains=seed is None and options == {} and not self._core.simulator.spent.any())
         root = None if seed is None else rng.root_number(seed)
         asked = read_options(options, OPTIONS).get("episode")
         self._start(self._row, None if root is None else [root], None if asked is None else [asked])

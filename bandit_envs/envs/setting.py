@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import inspect
 import math
+import sys
+import warnings
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
@@ -25,15 +28,22 @@ from ..problems import BELIEFS, Problem, own
 from ..problems.registry import PROBLEMS
 from ..problems.task import Task, observation_form, prices_of
 from ..simulation.simulator import MOST_TIMES
+from .catalogue import LEARN, id_of
 from .history import check_size
 from .observations import NUMBERS, box_of
 
 REWARDS = ("score", "correct", "gain")
-FOR_LEARNERS = (
-    'to train, give gym.make observation="relative", stop=False, reward="gain", ranked=True, or call agents.train'
-)
+# Modules that make or reset single environments for learners; SB3's `evaluate_policy`, for any agent, is in another.
+TRAINERS = "gymnasium.vector.", "ray.rllib.", "skrl.", "tianshou.", "torchrl.", "stable_baselines3.common.base_class"
+TRAINERS += ("stable_baselines3.common.vec_env.subproc_vec_env",)
 _INT_MAX = np.iinfo(np.int64).max - 1  # Gymnasium's `sample` adds 1
 ROUNDING = 1e-9  # of the width of a range: samples of one's own arms may leave it by so much
+
+
+class LearnerWarning(UserWarning):
+    """A learner has begun where it would end behind random play. It is given once a process."""
+
+    given = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,12 +63,25 @@ class Setting:
         """The instance, where it is the same in every episode; else None."""
         return self.source if isinstance(self.source, Instance) else None
 
-    @property
+    @functools.cached_property
     def is_bare(self) -> bool:
-        """Whether a learner would end behind random play: bare statistics, a score at the end, and free to stop."""
-        task, bare = self.task, self.reward != "gain" and self.task.observation == "statistics" and self.task.can_stop
+        """Whether a learner would end behind random play: no beliefs, a score at the end, and free to stop."""
+        task, score = self.task, self.reward != "gain"
+        bare = score and task.observation in ("statistics", "features") and task.can_stop
         free = task.budget is not None and task.delta is None and task.pull_cost == 0
         return bare and free and task.actions == task.pull == "arm" and ours(self.problem)
+
+    def advise(self, trains: bool) -> None:
+        """Warn, once a process, of a learner that begins here; `trains`: whether it is known that one does."""
+        if not self.is_bare or LearnerWarning.given:
+            return
+        frame = None if trains else sys._getframe(2)
+        while frame is not None and not (trains := str(frame.f_globals.get("__name__")).startswith(TRAINERS)):
+            frame = frame.f_back
+        if trains:
+            LearnerWarning.given = True
+            text = f"learners end behind random play in this environment: {for_learners(self.problem)}"
+            warnings.warn(text, LearnerWarning, stacklevel=4)
 
     def observation_space(self, count: int = 1) -> spaces.Space[Any]:
         """The space of the observations of one episode."""
@@ -138,6 +161,12 @@ def _batch_of_answers(space: Answers, n: int = 1) -> Answers:
     return Answers((n, *space.shape), space.size, deepcopy(space.np_random))
 
 
+def for_learners(problem: Problem) -> str:
+    """What is to be done to train an agent."""
+    name, keywords = id_of(f"{problem.name}-learn", problem.version), (f"{key}={LEARN[key]!r}" for key in LEARN)
+    return f"to train, make {name}, which has {', '.join(keywords)}, or call agents.train"
+
+
 def check_id(spec: Any) -> None:
     """Refuse an environment of another problem than the one whose id was given."""
     known = None if spec is None else gym.registry.get(spec.id)
@@ -148,7 +177,7 @@ def check_id(spec: Any) -> None:
 
 
 def _check_beliefs(task: Task, reward: str, ranked: bool) -> None:
-    """Refuse what needs a look-ahead potential, where there is none, or beside what it does not go with."""
+    """Refuse what needs the look-ahead, where there is none, or beside what it does not go with."""
     forms = {"reward='gain'": reward == "gain", "ranked=True": ranked}
     for one in (name for name, given in forms.items() if given):
         look = task.lookahead(one)

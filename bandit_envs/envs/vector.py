@@ -26,8 +26,6 @@ OPTIONS = ("episode", "reset_mask")  # of `reset`
 class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
     """The native vector form of `PureExplorationEnv`: slot i gives bit for bit what a single environment would.
 
-    To train an agent, give `observation="relative", stop=False, reward="gain", ranked=True`, or call `agents.train`.
-
     Args:
         num_envs: N.
         problem, **settings: as in `PureExplorationEnv`.
@@ -70,6 +68,7 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
         self._next_step = self.autoreset_mode == AutoresetMode.NEXT_STEP
         self._same_step = self.autoreset_mode == AutoresetMode.SAME_STEP
         self._waiting = self.num_envs  # slots that have ended
+        self.advises = self.setting.is_bare  # whether who acts here may be a learner; agents of `agents` clear it
         self._open(self.num_envs)
 
     @functools.cached_property
@@ -196,6 +195,9 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
         """`step` without the observations, which take the most time where they are features."""
         if self._roots is None:
             raise self._core.need_reset()
+        if self.advises:
+            self.advises = False
+            self.setting.advise(trains=True)
         sim = self._sim
         restart = np.flatnonzero(sim.status == ENDED) if self._waiting and self._next_step else None
         everyone = self._waiting == 0

@@ -62,6 +62,7 @@ class LookaheadModel(NamedTuple):
     # Whether beliefs are for observation="relative": d is that of the row of A that is least likely to hold, or of
     # TOP_K the gap to the nearest arm on the other side of the answer.
     relative: bool
+    pooled: bool  # whether the mean of BETA is that of all arms together
 
 
 @fleeting
@@ -71,9 +72,9 @@ class LookaheadScratch(NamedTuple):
     m: Floats  # (K * D,), and v
     v: Floats
     n: Floats  # (K,)
-    state: Floats  # (8,): TOP_K: c, width above, width below; ALL_GOOD: whether Beta(a, b) are in the table, L, U
+    state: Floats  # (8,): TOP_K: c, width above, width below; ALL_GOOD: is Beta in the table, L, U, sum p
     trial: Floats  # (2, 1): m and v of the arm that is tried, of Threshold
-    span: Floats  # (2, K), TOP_K: lowest and highest future mean of each arm
+    span: Floats  # (2, K), TOP_K: lowest and highest future mean of each arm; ALL_GOOD: w
     best: Floats  # (K + 1,)
     layers: Floats  # (k, 2 POINTS): P(N = j); q, EN, x: (2 POINTS,)
     points: Floats  # (3, 2 POINTS)
@@ -89,11 +90,27 @@ class LookaheadScratch(NamedTuple):
 # --- one episode, and many --------------------------------------------------------------------------------------------
 
 
+@inlined
+def _together(prior, pulls, total):
+    """The mean of BETA, as a share of the range, that all arms together show, and how many samples it is worth.
+
+    The smaller of both counts is 1. Where rates are small, as those of conversions are, a uniform prior would have an
+    arm never pulled far better than all others.
+    """
+    place = 0.0
+    for i in range(len(pulls)):
+        m, _, _ = posterior(prior, float(pulls[i]), total[i], 0.5, 2.0)
+        place += (m - prior.low) / prior.scale / len(pulls)
+    return place, 1.0 / min(place, 1.0 - place)
+
+
 @part
 def read(model, scratch, pulls, total):
     """Set what is believed of the arms; returns the number of pulls."""
-    K, spent, prior, worth = len(pulls), 0, model.prior, 0.0
+    K, spent, prior, middle, worth = len(pulls), 0, model.prior, 0.5, 2.0
     D = len(scratch.m) // K
+    if model.pooled:
+        middle, worth = _together(prior, pulls, total)
     if prior.kind == ARMS:
         worth = place_and_worth(prior.scale, model.places, model.known, pulls, total, scratch.place)
     for i in range(K):
@@ -107,7 +124,7 @@ def read(model, scratch, pulls, total):
                 scratch.m[at] = beyond if model.shifted else place + beyond
                 scratch.v[at], scratch.n[i] = prior.scale * prior.scale / n, n
             else:
-                scratch.m[at], scratch.v[at], scratch.n[i] = posterior(prior, made, total[at])
+                scratch.m[at], scratch.v[at], scratch.n[i] = posterior(prior, made, total[at], middle, worth)
     return spent
 
 
@@ -140,9 +157,8 @@ def _gains(model, scratch, pulls, total, arms, skipped, out):
 def relative_gains(model, scratch, pulls, total):
     """Fill scratch.gains (K,) with the gains of all arms of one episode, less what is common to them, for greedy rules.
 
-    That is E phi(R) after one more pull of an arm, less phi(R), for the R that is left after it. Of all kinds but
-    ALL_GOOD a pull is a larger share throughout, of Threshold and at R = 0 too. Of ALL_GOOD a normal sample has two
-    nodes: 16 take eight times as long.
+    That is E phi(R) after one more pull of an arm, less phi(R), for the R that is left after it. A pull is a larger
+    share throughout, of Threshold and at R = 0 too, but not of AllGood at R = 0.
     """
     left = max(model.horizon - read(model, scratch, pulls, total), 0.0)
     larger_shares(model, scratch, left, scratch.gains)
@@ -312,9 +328,8 @@ def _beta_table(prior: Prior, epsilon: float, multiplicative: bool) -> tuple[Flo
     top = max((best - prior.low) / prior.scale, 0.0)  # means above it are good, whatever the others are
     x = prior.low + prior.scale * top * points
     h = np.maximum(x / (1.0 - epsilon), x) if multiplicative else x + epsilon
-    shifted = (h - prior.low) / prior.scale
     table = np.full((LIMIT + 1, LIMIT + 1, 2 * CELLS + 1), np.nan)
-    return table, np.stack([top * points, top * weights, shifted])
+    return table, np.stack([top * points, top * weights, (h - prior.low) / prior.scale])
 
 
 class Lookahead:
@@ -343,8 +358,9 @@ class Lookahead:
         kept = *tables(), np.stack([u, weight, u * u, 2 * u * weight]), np.stack([nodes, weights / weights.sum()])
         shifted = prior.kind == ARMS and potential.kind != LOCAL and not potential.multiplicative
         places, known = _places(potential, D)
+        together = prior.kind == BETA and potential.kind == CONTROL
         self._model = LookaheadModel(
-            potential, prior, self.horizon, scale, *kept, beta, points, places, known, shifted, False
+            potential, prior, self.horizon, scale, *kept, beta, points, places, known, shifted, False, together
         )
         self._shown = self._model._replace(relative=task.observation == "relative")
         self._scratch = self.parts()[1]

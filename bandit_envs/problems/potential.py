@@ -15,10 +15,12 @@ TOP_K       (TopK, BestArm) phi = expected mean of the k largest future means m'
             E (k - N)^+ by the Poisson-binomial recursion on 16 Gauss-Legendre points on either side of c, the middle
             between the k-th mean and the next. One more pull is a larger share: two outcomes of a sample, with a normal
             distribution after each, make no normal one. At the end, R = 0, it is one of two outcomes.
-ALL_GOOD    p_i = P(mean_i is good), phi = 1 - sum (1 - G(z_i, r_i)) / (2 sum p), Phi(z_i) = p_i; phi(0), the F1 of the
+ALL_GOOD    p_i = P(mean_i is good), Phi(z_i) = p_i, phi = 1 - sum (1 - G(z_i, r_i)) / (2 sum p); phi(0), the F1 of the
             best answer: max over j of 2 (sum of the j largest p) / (j + sum p). Mean x is good while all others are
-            below h(x); p_i on 25 Gauss-Legendre points of Beta distributions with counts up to LIMIT, else on 25 cells
-            of normal distributions. The next sample: two outcomes, or 16 Gauss-Hermite nodes.
+            below h(x); p_i, and w_i = P(mean_i is the best), on 25 Gauss-Legendre points of Beta distributions with
+            counts up to LIMIT, else on 25 cells of normal ones. r_i is the share that is resolved of v_i + sum w v,
+            multiplicative v_i + (1 - epsilon)^2 sum w v. One more pull adds the slope of phi(R + 1/2) in the pulls of
+            the arm, through v_i and through w of all; at R = 0 it is one of two outcomes, or 16 Gauss-Hermite nodes.
 CONTROL     (BetterThanControl) d_i = mean_i - a mean_c - b, c the control, s^2 = v_i + a^2 v_c, r the share of s^2 that
             is resolved, (r_i v_i + a^2 r_c v_c) / s^2; phi = mean of G over arms, 1 for the control, which is in no
             answer. One more pull is a larger share: of an arm in its own term, of the control in all.
@@ -327,25 +329,20 @@ def _top_now(model, scratch, arm):
 @inlined
 def boundary_of(potential, x):
     """Means at or above this are good where the best one is x."""
-    if potential.multiplicative:
-        return min((1.0 - potential.epsilon) * x, x)
-    return x - potential.epsilon
+    return min((1.0 - potential.epsilon) * x, x) if potential.multiplicative else x - potential.epsilon
 
 
 @inlined
 def _highest(potential, x):
     """h(x): a mean x is good while no other one is above this."""
-    if potential.multiplicative:
-        return max(x / (1.0 - potential.epsilon), x)
-    return x + potential.epsilon
+    return max(x / (1.0 - potential.epsilon), x) if potential.multiplicative else x + potential.epsilon
 
 
 @part
 def _beta_row(model, a, b):
     """Make the row of the table for Beta(a, b): weights at the points, chances of h(points), mass above all."""
     out = model.beta[a, b]
-    ends = model.prior.low + model.prior.scale
-    top = (boundary_of(model.potential, ends) - model.prior.low) / model.prior.scale
+    top = (boundary_of(model.potential, model.prior.low + model.prior.scale) - model.prior.low) / model.prior.scale
     front = math.lgamma(float(a + b)) - math.lgamma(float(a)) - math.lgamma(float(b))
     for g in range(CELLS):
         x = model.points[0, g]
@@ -379,7 +376,7 @@ def _distribution(model, scratch, m, v, n, out):
 
 @part
 def _open_distributions(model, scratch):
-    """Choose between Beta distributions and normal ones, and set the distributions of all arms."""
+    """Choose between Beta distributions and normal ones, and set the distributions of all arms, p and w."""
     K, prior = len(scratch.n), model.prior
     known, lowest, highest = prior.kind == BETA, -math.inf, -math.inf
     for i in range(K):
@@ -392,52 +389,69 @@ def _open_distributions(model, scratch):
     scratch.state[1], scratch.state[2] = boundary_of(model.potential, lowest), boundary_of(model.potential, highest)
     for i in range(K):
         _distribution(model, scratch, scratch.m[i], scratch.v[i], scratch.n[i], scratch.rows[i])
+    _good_chances(model, scratch, -1)
 
 
 @part
-def _good_value(model, scratch, R, arm):
-    """phi(R) by the distributions of the arms; that of the trial in place of an arm's own (-1: of none)."""
-    K, before, p = len(scratch.n), scratch.before, scratch.p
+def _good_chances(model, scratch, trial):
+    """Set p, their sum, and w, by the distributions of the arms; the trial's in place of that of one (-1: of none)."""
+    K, before = len(scratch.n), scratch.before
     before[0] = before[K] = 1.0
     for i in range(K - 1):
-        row = scratch.rows[K if i == arm else i]
+        row = scratch.rows[K if i == trial else i]
         for g in range(CELLS):
             before[i + 1, g] = before[i, g] * row[CELLS + g]
-    after, expected = before[K], 0.0
+    after, scratch.state[3] = before[K], 0.0
     for i in range(K - 1, -1, -1):
-        row = scratch.rows[K if i == arm else i]
-        chance = row[2 * CELLS]
-        for g in range(CELLS):
-            chance += row[g] * before[i, g] * after[g]
-            after[g] *= row[CELLS + g]
-        p[i] = min(chance, 1.0)
-        expected += p[i]
+        row, last, end = scratch.rows[K if i == trial else i], 1.0, 1.0
+        good, best = row[2 * CELLS], 0.0
+        for g in range(CELLS - 1, -1, -1):
+            others, now = before[i, g] * after[g], row[CELLS + g]
+            good += row[g] * others
+            best += 0.5 * (others + last) * (end - now)
+            after[g] *= now
+            last, end = others, now
+        scratch.p[i], scratch.span[0, i] = min(good, 1.0), best
+        scratch.state[3] += scratch.p[i]
+
+
+@part
+def _good_value(model, scratch, R, slopes):
+    """phi(R), by p and w; fill slopes (K,), unless R = 0 or it is empty, with those of phi in the pulls of each arm."""
+    p, w, v, n, expected, V, solved = scratch.p, scratch.span[0], scratch.v, scratch.n, scratch.state[3], 0.0, 0.0
+    square = (1.0 - model.potential.epsilon) ** 2 if model.potential.multiplicative else 1.0
+    best, hits, wrong, shared = 0.0, 0.0, 0.0, 0.0
     if R <= 0.0:
-        largest(p, K, K, -1, scratch.best)
-        best, hits = 0.0, 0.0
-        for j in range(K):
+        largest(p, len(p), len(p), -1, scratch.best)
+        for j in range(len(p)):
             hits += scratch.best[j]
             best = max(best, 2.0 * hits / (j + 1.0 + expected))
         return best
-    wrong = 0.0
-    for i in range(K):
-        n = scratch.n[i] + (1.0 if i == arm else 0.0)
-        z = normal_quantile(max(min(p[i], 1.0 - 1e-8), 1e-8))
-        wrong += 1.0 - resolved(model, z, R / (R + n))
+    for i in range(len(p)):
+        V += square * w[i] * v[i]
+        solved += square * w[i] * v[i] * R / (R + n[i])
+    for i in range(len(p)):
+        z, s2 = normal_quantile(max(min(p[i], 1.0 - 1e-8), 1e-8)), v[i] + V
+        r = (v[i] * R / (R + n[i]) + solved) / s2
+        wrong += 1.0 - resolved(model, z, r)
+        if len(slopes) > 0:
+            slopes[i] = math.exp(-0.5 * z * z / r) / (4.0 * math.pi * expected * s2 * math.sqrt(r * (1.0 - r)))
+            shared += square * slopes[i]
+    for i in range(len(slopes)):
+        slopes[i] = (slopes[i] + w[i] * shared) * v[i] * n[i] / (R + n[i]) ** 2
     return 1.0 - wrong / (2.0 * expected)
 
 
 @part
-def _good_after(model, scratch, R, arm, few):
-    """E phi(R) over the next sample of an arm; `few`: of normal samples, over two nodes, a standard deviation off."""
+def _good_after(model, scratch, i):
+    """E phi(0) over the next sample of an arm."""
     prior, K, found = model.prior, len(scratch.n), 0.0
-    m, v, n = scratch.m[arm], scratch.v[arm], scratch.n[arm]
-    for i in range(2 if few or prior.kind == BETA else NODES):
-        now, spread, chance = sampled(prior, m, v, n, float(i), 2.0 * i - 1.0 if few else model.hermite[0, i])
-        if prior.kind != BETA:
-            chance = 0.5 if few else model.hermite[1, i]
-        _distribution(model, scratch, now, spread, n + 1.0, scratch.rows[K])
-        found += chance * _good_value(model, scratch, R, arm)
+    for j in range(2 if prior.kind == BETA else NODES):
+        m, v, chance = sampled(prior, scratch.m[i], scratch.v[i], scratch.n[i], float(j), model.hermite[0, j])
+        _distribution(model, scratch, m, v, scratch.n[i] + 1.0, scratch.rows[K])
+        _good_chances(model, scratch, i)
+        chance = chance if prior.kind == BETA else model.hermite[1, j]
+        found += chance * _good_value(model, scratch, 0.0, scratch.gains[:0])
     return found
 
 
@@ -462,10 +476,13 @@ def expected(model, scratch, R, arm):
         if arm < 0:
             _look_around(model, scratch, R)
         return _top_value(model, scratch, R, arm)
-    if arm >= 0:
-        return _good_after(model, scratch, R, arm, False)
-    _open_distributions(model, scratch)
-    return _good_value(model, scratch, R, -1)
+    if arm < 0:
+        _open_distributions(model, scratch)
+    elif R <= 0.0:
+        return _good_after(model, scratch, arm)
+    else:
+        _good_value(model, scratch, R + 0.5, scratch.gains)
+    return _good_value(model, scratch, R, scratch.gains[:0]) + (scratch.gains[arm] if arm >= 0 else 0.0)
 
 
 @part
@@ -490,7 +507,7 @@ def larger_shares(model, scratch, left, out):
         _look_around(model, scratch, left / K)
         _top_gains(model, scratch, R, out)
     else:
-        _open_distributions(model, scratch)
-        now = _good_value(model, scratch, R, -1)
-        for i in range(K):
-            out[i] = _good_after(model, scratch, R, i, True) - now
+        now = expected(model, scratch, 0.0, -1)
+        _good_value(model, scratch, R + 0.5, out)
+        for i in range(0 if R > 0.0 else K):
+            out[i] = _good_after(model, scratch, i) - now

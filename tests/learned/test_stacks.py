@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import ast
 import functools
+import json
 import re
 import sys
+from contextlib import suppress
+from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -21,7 +24,8 @@ from gymnasium.wrappers import FilterObservation, RecordEpisodeStatistics
 from pages import of_pages, programs
 from rollouts import same
 
-from bandit_envs import PureExplorationEnv
+import agents
+from bandit_envs import ENVIRONMENTS, PureExplorationEnv
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of the libraries
 
@@ -140,7 +144,7 @@ def test_rllib() -> None:
 def test_an_id_of_ones_own_serves_programs_that_take_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     """What CleanRL's PPO does with `--env-id`: a box and a number of actions, in Gymnasium's own vector environment."""
     monkeypatch.syspath_prepend(ROOT / "examples")
-    envs = SyncVectorEnv([lambda: RecordEpisodeStatistics(gym.make("own_ids:own/Threshold-v0"))] * SLOTS)
+    envs = SyncVectorEnv([lambda: RecordEpisodeStatistics(gym.make("own_ids:own/Threshold-learn-v0"))] * SLOTS)
     del sys.modules["own_ids"]
     assert isinstance(envs.single_observation_space, gym.spaces.Box)
     assert isinstance(envs.single_action_space, gym.spaces.Discrete)
@@ -200,6 +204,66 @@ def test_what_examples_and_pages_import_is_there() -> None:
 
 
 # --- the table in the docs --------------------------------------------------------------------------------------------
+
+
+STACKS = (
+    "cleanrl_ppo",
+    "rllib_ppo",
+    "sb3_dqn",
+    "sb3_ppo",
+    "sb3_recurrent_ppo",
+    "skrl_ppo",
+    "tianshou_ppo",
+    "torchrl_ppo",
+)
+CALLS = ("gym.make", "gym.make_vec", "make_vec_env", "agents.evaluate")
+
+
+def constants(tree: ast.Module) -> dict[str, Any]:
+    """What a program assigns to names at its top, as far as it is written out."""
+    found = {}
+    for one in (one for one in tree.body if isinstance(one, ast.Assign)):
+        target, value = one.targets[0], one.value
+        several = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)
+        for name, part in zip(target.elts, value.elts, strict=True) if several else [(target, value)]:  # type: ignore[attr-defined]
+            with suppress(ValueError):
+                found[ast.unparse(name)] = ast.literal_eval(part)
+    return found
+
+
+def made_by(code: str) -> list[str]:
+    """Make every environment that a program makes, and its evaluation with `uniform` alone; the names of the calls."""
+    tree, made = ast.parse(code), []
+    names = {"gym": gym, "agents": agents, "make_vec_env": pytest.importorskip("agents.learned").make_vec_env}
+    names |= constants(tree)
+    for call in (one for one in ast.walk(tree) if isinstance(one, ast.Call) and ast.unparse(one.func) in CALLS):
+        made.append(ast.unparse(call.func))
+        if made[-1] == "agents.evaluate":
+            call.args[0] = ast.Constant("uniform")
+            next(one for one in call.keywords if one.arg == "episodes").value = ast.Constant(2)
+        eval(compile(ast.fix_missing_locations(ast.Expression(call)), "example", "eval"), dict(names))
+    return made
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_examples_use_ids_and_keywords_that_exist(name: str) -> None:
+    """Also where the library is not installed: their environments are made, and their evaluation."""
+    code = (ROOT / "examples" / f"{name}.py").read_text()
+    assert set(re.findall(r"bandit_envs/[\w-]+-v0", code)) <= {row.learn_id for row in ENVIRONMENTS.values()}
+    found = made_by(code)
+    assert "agents.evaluate" in found
+    assert len(found) >= 2 or name == "rllib_ppo"  # it makes its environments itself, by the same names
+    with pytest.raises(TypeError, match="unexpected keyword argument 'obs'"):
+        made_by(code.replace("env_kwargs=", "env_kwargs={'obs': 1} | "))
+
+
+def test_the_hyperparameters_for_rl_zoo_are_of_an_environment_that_is_there() -> None:
+    text = files("agents").joinpath("models", "rl_zoo.yml").read_text()
+    ((name, given),) = re.findall(r"^(bandit_envs/\S+):\n(?:  .*\n)*?  env_kwargs: \{(.*)\}", text, re.MULTILINE)
+    assert f'"{name}"' in (ROOT / "examples" / "rl_zoo.py").read_text()
+    kwargs = {word: literal for word, literal in re.findall(r"(\w+): (\w+)", given)}
+    env: Any = gym.make(name, **{word: json.loads(literal) for word, literal in kwargs.items()})
+    assert (env.unwrapped.task.budget, env.unwrapped.setting.ranked) == (50, False)
 
 
 def test_the_table_of_stacks_names_examples_that_are_there() -> None:

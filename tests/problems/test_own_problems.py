@@ -344,7 +344,7 @@ def test_a_problem_of_another_version_has_one_environment() -> None:
     for _ in range(2):
         register_problem(Weighted)
         ids = [name for name in gym.registry if "Weighted" in name]
-        assert ids == ["bandit_envs/Weighted-v0"]
+        assert ids == ["bandit_envs/Weighted-v0", "bandit_envs/Weighted-learn-v0"]
     assert ENVIRONMENTS["Weighted"].id == "bandit_envs/Weighted-v0"
 
 
