@@ -16,7 +16,7 @@ from ..kernels.checks import LARGEST, errors_of, integer, mask, number, numbers
 from ..kernels.geometry import UNDECIDED
 from ..kernels.rng import ARMS_LIMIT
 from .base import Bools, Floats, Measure, Problem, TaskLike
-from .potential import ALL_GOOD, LOCAL, TOP_K, Potential
+from .potential import CONTROL, LOCAL, TOP_K, Potential
 
 
 def check(problem: Problem, task: TaskLike, source: Instance | Sampler | None = None) -> None:
@@ -104,22 +104,22 @@ def _check_potential(problem: Problem, means: Floats, margins: Floats) -> None:
         look: object = problem.own_potential
         if not isinstance(look, Potential | None):
             raise ValueError(f"{name} must return a Potential or None, got {look!r:.200}")
-        if look is None:
-            return
-        if look.kind == LOCAL:
-            inside = (x @ look.A.T <= look.b).all(axis=-1)
-        elif look.kind == TOP_K:
-            inside = (-means).argsort(axis=1).argsort(axis=1) < look.k
-        elif look.kind == ALL_GOOD:
-            best = means.max(axis=1, keepdims=True)
-            inside = means >= (best * (1.0 - look.epsilon) if look.multiplicative else best - look.epsilon)
-        else:
-            inside = means >= means[:, [look.control]] * look.A[0, 0] + look.b[0]
-    if (wrong := (inside != (margins >= 0)) & (np.abs(margins) > 1e-9)).any():
-        i = tuple(np.argwhere(wrong)[0])
-        raise ValueError(
-            f"{name} must want the arms with margin >= 0, got a margin {margins[i]} of the mean {means[i]}"
-        )
+        inside = margins >= 0 if look is None else _wanted(look, x, x[..., 0])
+    inside = np.where(np.abs(margins) > 1e-9, inside, margins >= 0)
+    rule = "must have a potential of the arms with margin >= 0 (1: it is one of them)"
+    _refuse_apart(problem, rule, inside * 1.0, (margins >= 0) * 1.0, means)
+
+
+def _wanted(look: Potential, x: Floats, means: Floats) -> Any:
+    """The arms (n, K) that a potential wants, of means x (n, K, D)."""
+    if look.kind == LOCAL:
+        return np.all(x @ look.A.T <= look.b, axis=-1)
+    if look.kind == TOP_K:
+        return (-means).argsort(axis=1).argsort(axis=1) < look.k
+    if look.kind == CONTROL:
+        return means >= means[:, [look.control]] * look.A[0, 0] + look.b[0]
+    best = means.max(axis=1, keepdims=True)
+    return means >= (best * (1.0 - look.epsilon) if look.multiplicative else best - look.epsilon)
 
 
 def _check_local(problem: Problem, means: Floats, margins: Floats) -> None:

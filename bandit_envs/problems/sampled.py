@@ -83,7 +83,7 @@ class Sampled(Lookahead):
     def _judged(self, pulls: Ints, total: Floats, R: Floats) -> tuple[Floats, Floats]:
         """Of each arm (E, K, 6) d, s, the sd due to itself, n, what phi gains by its next pull, whether d varies.
 
-        And phi (E, 3): phi(R) once a pull is gone, phi(0) and phi(R).
+        And (E, K + 2): the gain of one more pull of each arm, that of stopping, and phi(R).
         """
         (E, K), D, problem = pulls.shape, self.D, self._problem
         out, order = np.empty((3, E, K, D)), np.tile(np.arange(K), (E, 1))
@@ -107,23 +107,21 @@ class Sampled(Lookahead):
         rest, now = r.sum(axis=1, keepdims=True), (V * (R / (R + each))).sum(axis=1, keepdims=True)
         gains = _between(z, rest - r + more, rest) / K
         gains, own = (gains[:, 0], V[:, 0]) if alone else (gains.sum(axis=2), np.diagonal(V, axis1=1, axis2=2))
-        phi = 1.0 - np.hstack([_between(z, 0.0 * now + 1.0, x).mean(axis=-1) for x in (rest, 0.0 * now, now)])
+        then, end, now = (1.0 - _between(z, 0.0 * x + 1.0, x).mean(axis=-1) for x in (rest, 0.0 * now, now))
         told = np.stack([d, s, s * np.sqrt(own), n, gains, varies], axis=-1)
         if mixed:
             near = (np.abs(m[:, None] - m[:, :, None]) <= TIED * sd[:, :, None]).all(axis=-1)
             alike = (near & (n[:, None] == n[..., None]))[..., None]
             told = (alike * told[:, None]).sum(axis=2) / alike.sum(axis=2)
         told[np.arange(E)[:, None], order] = told.copy()
-        return told, phi
+        return told, np.hstack([told[..., 4] + then - now, end - now, now])
 
     def value(self, pulls: Ints, total: Floats, left: Floats | None = None) -> Floats:
-        return self._told(pulls, total, left)[1][:, 2].copy()
+        return self._told(pulls, total, left)[1][:, -1].copy()
 
     def gain(self, pulls: Ints, total: Floats, arms: Ints, skipped: NDArray[np.uint8], out: Floats) -> None:
-        told, phi = self._told(pulls, total)
-        gains = np.hstack([told[..., 4] + phi[:, :1], phi[:, 1:2]]) - phi[:, 2:]  # of arms, and of stopping
         paid = (skipped == 0) & (arms >= 0) & (arms <= self.K)
-        out[:] = np.where(paid, gains[np.arange(len(gains)), np.where(paid, arms, 0)], 0.0)
+        out[:] = np.where(paid, self._told(pulls, total)[1][np.arange(len(arms)), np.where(paid, arms, 0)], 0.0)
 
     def beliefs(self, pulls: Ints, total: Floats) -> Floats:
         """(E, K, 4): the mean d of the margin over the worlds, its sd, the part of it due to the arm itself, and n."""

@@ -212,7 +212,10 @@ def test_environments_of_own_problems_pay_gains(kind: Any) -> None:
 
 WRONG: list[tuple[Any, str]] = [
     (lambda self: 3, "must return a Potential or None, got 3"),
-    (lambda self: Potential(0, HALVES[:1], np.array([self.high])), "must want the arms with margin >= 0"),
+    (
+        lambda self: Potential(0, HALVES[:1], np.array([self.high])),
+        "must have a potential of the arms with margin >= 0",
+    ),
     (lambda self: Potential(0, np.eye(2), np.zeros(2)), "potential of the problem 'Inside'.* fails|potential of"),
     (lambda self: Potential(3, np.ones((1, 1)), np.zeros(1), control=99), "potential of the problem 'Wrong'"),
     (lambda self: {}["low"], "potential of .* fails: KeyError: 'low'"),
@@ -266,7 +269,7 @@ class Worst(Problem):
 def test_an_answer_of_one_arm_and_a_training() -> None:
     register_problem(Worst)
     rules = {"instance": "sampler(arms=5)", "budget": 60}
-    found = agents.evaluate(["look-ahead", "uniform"], "Worst", episodes=200, env_kwargs=rules, progress=False)
+    found = agents.evaluate(["look-ahead", "uniform"], "Worst", episodes=60, env_kwargs=rules, progress=False)
     assert found.compare("look-ahead", "uniform", "score").difference > 0
     pytest.importorskip("stable_baselines3")
     from agents.learned.algorithms import training_environment
