@@ -107,7 +107,7 @@ def _check_potential(problem: Problem, means: Floats, margins: Floats) -> None:
         inside = margins >= 0 if look is None else _wanted(look, x, x[..., 0])
     inside = np.where(np.abs(margins) > 1e-9, inside, margins >= 0)
     rule = "must have a potential of the arms with margin >= 0 (1: it is one of them)"
-    _refuse_apart(problem, rule, inside * 1.0, (margins >= 0) * 1.0, means)
+    _refuse_apart(problem, rule, inside.astype(np.float64), (margins >= 0).astype(np.float64), means)
 
 
 def _wanted(look: Potential, x: Floats, means: Floats) -> Any:
