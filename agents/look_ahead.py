@@ -10,7 +10,7 @@ departures  D1 the paper takes phi(0), whose gain is nearly always exactly 0 whe
                changes it; phi(R) is phi(0) at the last pull
             D2 the prior is that of `bandit_envs.kernels.belief`, by the task alone, in place of one that is given
             D3 a pull is a larger share of the variance that is resolved, whatever its sample (AllGood: but for the last
-               one): see `relative_gains`
+               one): see `relative_gains`, and `bandit_envs.problems.sampled`
             D4 gains that agree to 1e-12 are ties, which go to the lowest index: the rest is rounding
             D5 of samples without a known range, each arm is pulled once first, in order: place and spread of their
                means come from the arms
@@ -29,10 +29,10 @@ import numpy as np
 
 from bandit_envs import Simulation
 from bandit_envs.kernels import episode_kernel, part
-from bandit_envs.problems import CONTROL, LookaheadModel, LookaheadScratch, relative_gains
+from bandit_envs.problems import CONTROL, Lookahead, LookaheadModel, LookaheadScratch, relative_gains
 from bandit_envs.simulation import Playing, Quiet, player
 
-from .core.agent import Agent, Floats, Ints, Observation, Problems
+from .core.agent import ALL_PROBLEMS, Agent, Floats, Ints, Observation
 
 TIE = 1e-12  # D4
 RARE = 1.0  # D7
@@ -75,7 +75,7 @@ class LookAhead(Agent):
     """
 
     name, source = "look-ahead", "this package, after Frazier, Powell & Dayanik, SICON 2008"
-    solves = Problems(lambda kind: kind.has_potential(), "a problem with a look-ahead potential")
+    solves = ALL_PROBLEMS
     anytime = False
     needs = "the budget, or max_pulls"
 
@@ -85,11 +85,17 @@ class LookAhead(Agent):
         if math.isnan(self.lookahead.horizon):
             raise ValueError("look-ahead needs a budget, or else max_pulls, for its horizon; the task has neither")
 
-    plays = True
+    @property
+    def plays(self) -> bool:
+        return type(self.lookahead) is Lookahead
 
     def choose(self, observation: Observation, state: object) -> Ints:
         pulls = np.ascontiguousarray(observation["pulls"], np.int64)
         total = np.ascontiguousarray(observation["total"], np.float64)
+        if not self.plays:
+            first = (pulls == 0) & (self.task.support is None)  # D5
+            gains = np.where(first, math.inf, self.lookahead.gains(pulls, total))
+            return np.array(np.argmax(gains >= gains.max(axis=1, keepdims=True) - TIE, axis=1))  # D4
         return self._called(largest_gain.quick, pulls, total.reshape(len(pulls), -1))
 
     def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: object) -> Ints:

@@ -128,7 +128,7 @@ def _forms(task: Task, kwargs: Mapping[str, Any], ranked: bool) -> dict[str, obj
     """The forms of a training: those that are given, else beliefs, gains and no stop, where these are defined."""
     try:
         believed = task.pull == "arm" and not math.isnan(task.lookahead("observation='relative'").horizon)
-    except ValueError:  # a problem without a look-ahead potential
+    except ValueError:  # a problem whose margins never change
         believed = False
     observation = kwargs.get("observation", "relative" if believed else "features")
     reward = kwargs.get("reward", "gain" if believed and observation in BELIEFS else "score")

@@ -63,7 +63,7 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
         max_pulls: pulls after which an episode is truncated, or None. pull_cost: price of a pull, >= 0.
         cost: prices of a pull, > 0: a list of K, a dict by names (others: 1), or "row"; it goes without pull_cost.
         reward: "score", "correct" or "gain", which needs actions="arm", a budget or max_pulls, and, as `ranked` and
-            beliefs do, a problem with a look-ahead potential. actions: "arm" or "full".
+            beliefs do, pulls of whole arms. actions: "arm" or "full".
         observation: "statistics", "features", "relative" or "history", which needs a budget or max_pulls.
         shuffle_arms: give the arms in a random order in every episode; None: as the instance has it; else, where arms
             are compared with each other and may change places (`Problem.any_order`), unless all are drawn alike.

@@ -177,7 +177,7 @@ def check_id(spec: Any) -> None:
 
 
 def _check_beliefs(task: Task, reward: str, ranked: bool) -> None:
-    """Refuse what needs a look-ahead potential, where there is none, or beside what it does not go with."""
+    """Refuse what needs the look-ahead, where there is none, or beside what it does not go with."""
     forms = {"reward='gain'": reward == "gain", "ranked=True": ranked}
     for one in (name for name, given in forms.items() if given):
         look = task.lookahead(one)

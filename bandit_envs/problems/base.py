@@ -294,19 +294,17 @@ class Problem(ABC):
         return self.distance_routine() if latest else None
 
     def potential(self) -> Potential | None:
-        """The look-ahead potential of the problem's score (`bandit_envs.problems.potential`), or None: it has none."""
+        """The look-ahead potential of the problem's score, one of those in `bandit_envs.problems.potential`, or None.
+
+        None: gains and beliefs are by worlds drawn from the posteriors of the arms (`bandit_envs.problems.sampled`).
+        """
         return None
 
     @property
     def own_potential(self) -> Potential | None:
         """`potential`, unless a subclass asks, answers or scores otherwise than the class that it is from."""
-        return self.potential() if self.has_potential() else None
-
-    @classmethod
-    def has_potential(cls) -> bool:
-        """Whether problems of this class have a potential, see `own_potential`."""
-        found = cls.has_latest("potential", "margin", "arm_margin", "plug_in", "truth", "verdict", "_score")
-        return found and cls.potential is not Problem.potential
+        asked = "margin", "arm_margin", "plug_in", "truth", "verdict", "_score"
+        return self.potential() if self.has_latest("potential", *asked) else None
 
     @classmethod
     def has_latest(cls, routine: str, *others: str) -> bool:

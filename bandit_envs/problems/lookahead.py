@@ -104,7 +104,7 @@ def _together(prior, pulls, total):
 
 
 @part
-def _read(model, scratch, pulls, total):
+def read(model, scratch, pulls, total):
     """Set what is believed of the arms; returns the number of pulls."""
     K, spent, prior, middle, worth = len(pulls), 0, model.prior, 0.5, 2.0
     D = len(scratch.m) // K
@@ -131,7 +131,7 @@ def _read(model, scratch, pulls, total):
 def _potentials(model, scratch, pulls, total, left, out):
     """Fill out (E,) with phi(R), for R = left[e] more pulls of each arm."""
     for e in range(len(out)):
-        _read(model, scratch, pulls[e], total[e])
+        read(model, scratch, pulls[e], total[e])
         out[e] = expected(model, scratch, left[e], -1)
         if model.shifted and model.potential.kind == TOP_K:
             out[e] += scratch.place[0] / model.scale
@@ -144,7 +144,7 @@ def _gains(model, scratch, pulls, total, arms, skipped, out):
     for e in range(len(out)):
         out[e] = 0.0
         if skipped[e] == 0 and 0 <= arms[e] <= K:
-            left = model.horizon - _read(model, scratch, pulls[e], total[e])
+            left = model.horizon - read(model, scratch, pulls[e], total[e])
             phi = expected(model, scratch, max(left, 0.0) / K, -1)
             if arms[e] == K:
                 out[e] = expected(model, scratch, 0.0, -1) - phi
@@ -159,7 +159,7 @@ def relative_gains(model, scratch, pulls, total):
     That is E phi(R) after one more pull of an arm, less phi(R), for the R that is left after it. A pull is a larger
     share throughout, of Threshold and at R = 0 too, but not of AllGood at R = 0.
     """
-    left = max(model.horizon - _read(model, scratch, pulls, total), 0.0)
+    left = max(model.horizon - read(model, scratch, pulls, total), 0.0)
     larger_shares(model, scratch, left, scratch.gains)
 
 
@@ -172,7 +172,7 @@ def _beliefs(model, scratch, pulls, total, out):
     """
     potential, K = model.potential, pulls.shape[1]
     for e in range(len(out)):
-        _read(model, scratch, pulls[e], total[e])
+        read(model, scratch, pulls[e], total[e])
         edge, spread, star, others = 0.0, 0.0, 0, 1.0
         if potential.kind == TOP_K:
             edge = middle(scratch, potential.k)
@@ -370,7 +370,7 @@ class Lookahead:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies and pickles are made again: tables stay where they are."""
-        return Lookahead, self._given
+        return type(self), self._given
 
     def parts(self) -> tuple[LookaheadModel, LookaheadScratch]:
         """What `relative_gains` takes: the model, and scratch of the caller's own, as threads need it."""
@@ -458,13 +458,18 @@ class Lookahead:
             against = self._model.potential.kind == CONTROL
             _show_relative(beliefs, scale, against, order, pulls.sum(axis=1) / scale, out)
             return out, order
+        return self.in_order(seen, order), order
+
+    def in_order(self, seen: Any, order: Ints) -> Any:
+        """Statistics, or features (E, K F), by arm, in the orders (E, K)."""
         if not isinstance(seen, dict):
-            return np.take_along_axis(seen.reshape(E, self.K, -1), order[..., None], axis=1).reshape(E, -1), order
+            E = len(order)
+            return np.take_along_axis(seen.reshape(E, self.K, -1), order[..., None], axis=1).reshape(E, -1)
         found = {}
         for name, array in seen.items():
             places = order if array.ndim == 2 else order[..., None]
             found[name] = np.take_along_axis(array, places, axis=1) if array.shape[1] == self.K else array.copy()
-        return found, order
+        return found
 
     def arms(self, order: Ints, ranks: Ints) -> Ints:
         """The arms (E,) that ranks (E,) name; what is no rank stays."""

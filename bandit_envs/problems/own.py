@@ -16,6 +16,7 @@ from ..kernels.checks import LARGEST, errors_of, integer, mask, number, numbers
 from ..kernels.geometry import UNDECIDED
 from ..kernels.rng import ARMS_LIMIT
 from .base import Bools, Floats, Measure, Problem, TaskLike
+from .potential import CONTROL, LOCAL, TOP_K, Potential
 
 
 def check(problem: Problem, task: TaskLike, source: Instance | Sampler | None = None) -> None:
@@ -34,14 +35,15 @@ def try_out(problem: Problem, means: Floats, D: int, delta: float = 0.1) -> None
         number(f"boundary {of}", problem.boundary, -LARGEST, LARGEST)
     if problem.answer_size is not None:
         integer(f"answer_size {of}", problem.answer_size, 1, ARMS_LIMIT)
-    margins = _defined(problem, "margin", shape, means, "iuf")
-    found = _defined(problem, "truth", shape, means)
+    margins = defined(problem, "margin", shape, means, "iuf")
+    found = defined(problem, "truth", shape, means)
     if problem.local:
         _check_local(problem, means, margins)
     if problem.boundary is not None and means.ndim == 2:  # compiled code takes mean - boundary for margins
         rule = f"has boundary = {problem.boundary}, from which margins must count; say None, or define both alike"
         _refuse_apart(problem, rule, margins, means - problem.boundary, means)
     _check_measures(problem, means)
+    _check_potential(problem, means, margins)
     bound = _ask(problem, "lower_bound", means[0], delta)
     if not isinstance(bound, (float, int, np.floating, np.integer)) or isinstance(bound, bool):
         raise ValueError(f"lower_bound {of} must be a number, or NaN, got {bound!r:.200}")
@@ -95,14 +97,39 @@ def _check_measures(problem: Problem, means: Floats) -> None:
     _refuse_apart(problem, f"must have a distance_routine that gives what {method} does", found, wanted, rows)
 
 
+def _check_potential(problem: Problem, means: Floats, margins: Floats) -> None:
+    """Refuse a potential that is none, or that is of another question than `margin`."""
+    name, x = f"potential of {_named(problem)}", means[..., None] if means.ndim == 2 else means
+    with errors_of(name):
+        look: object = problem.own_potential
+        if not isinstance(look, Potential | None):
+            raise ValueError(f"{name} must return a Potential or None, got {look!r:.200}")
+        inside = margins >= 0 if look is None else _wanted(look, x, x[..., 0])
+    inside = np.where(np.abs(margins) > 1e-9, inside, margins >= 0)
+    rule = "must have a potential of the arms with margin >= 0 (1: it is one of them)"
+    _refuse_apart(problem, rule, inside.astype(np.float64), (margins >= 0).astype(np.float64), means)
+
+
+def _wanted(look: Potential, x: Floats, means: Floats) -> Any:
+    """The arms (n, K) that a potential wants, of means x (n, K, D)."""
+    if look.kind == LOCAL:
+        return np.all(x @ look.A.T <= look.b, axis=-1)
+    if look.kind == TOP_K:
+        return (-means).argsort(axis=1).argsort(axis=1) < look.k
+    if look.kind == CONTROL:
+        return means >= means[:, [look.control]] * look.A[0, 0] + look.b[0]
+    best = means.max(axis=1, keepdims=True)
+    return means >= (best * (1.0 - look.epsilon) if look.multiplicative else best - look.epsilon)
+
+
 def _check_local(problem: Problem, means: Floats, margins: Floats) -> None:
     """Refuse a problem that calls itself local where the margin of an arm is another alone, or among arms like it."""
     K, rule = means.shape[1], "must not say local = True: the margin of an arm depends on the other arms"
     single = means.reshape(-1, *means.shape[2:])
-    alone = _defined(problem, "arm_margin", (len(single),), single, "iuf")
+    alone = defined(problem, "arm_margin", (len(single),), single, "iuf")
     _refuse_apart(problem, rule, margins, alone.reshape(margins.shape), means)
     for k in {0, K - 1, int(margins[0].argmin()), int(margins[0].argmax())}:
-        alike = _defined(problem, "margin", margins.shape, np.repeat(means[:, k : k + 1], K, axis=1), "iuf")
+        alike = defined(problem, "margin", margins.shape, np.repeat(means[:, k : k + 1], K, axis=1), "iuf")
         _refuse_apart(problem, rule, margins[:, k], alike[:, k], means[:, k])
 
 
@@ -116,7 +143,7 @@ def _ask(problem: Problem, method: str, *arguments: object, **keywords: object) 
         return getattr(problem, method)(*arguments, **keywords)
 
 
-def _defined(problem: Problem, method: str, shape: tuple[int, ...], means: Floats, kinds: str = "biuf") -> Floats:
+def defined(problem: Problem, method: str, shape: tuple[int, ...], means: Floats, kinds: str = "biuf") -> Floats:
     """What a method returns for true means, where every arm must have a number."""
     name = f"{method} of {_named(problem)}"
     found = numbers(name, _ask(problem, method, means), shape, kinds)

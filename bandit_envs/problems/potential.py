@@ -41,7 +41,7 @@ from .normal import POINTS, below, part_above, resolved, tolerated
 
 Floats = NDArray[np.float64]
 
-LOCAL, TOP_K, ALL_GOOD, CONTROL = 0, 1, 2, 3
+LOCAL, TOP_K, ALL_GOOD, CONTROL, SAMPLED = 0, 1, 2, 3, 4  # SAMPLED: see `bandit_envs.problems.sampled`
 CELLS, NODES = 25, 16  # of p; of a sample
 LIMIT = 103  # the largest count of a Beta distribution that is kept in a table
 REACH = 4.0  # standard deviations that are looked at

@@ -25,6 +25,7 @@ from . import own
 from .base import Problem
 from .lookahead import BELIEFS, Lookahead
 from .registry import PROBLEMS, bound_name
+from .sampled import Sampled
 
 MOST_ITEMS = 2**24  # rows of a table
 LEVEL = 0.05  # of certificates of tables, which depend on it, where nothing is said
@@ -359,15 +360,13 @@ class Task:
     def lookahead(self, asked: str = "the look-ahead potential") -> Lookahead:
         """The look-ahead potential of the task: expected gains of pulls, and what is believed of the arms.
 
-        A ValueError names what is `asked`, for a problem that has none, and for pulls of single coordinates.
+        That of the problem, or else by worlds drawn from the posteriors of the arms (`bandit_envs.problems.sampled`). A
+        ValueError names what is `asked`, for pulls of single coordinates, and for margins that are always the same.
         """
         if self.pull == "coordinate":
             raise ValueError(f"{asked} is of pulls of whole arms, not of single coordinates (pull='coordinate')")
         potential = self.make_problem().own_potential
-        if potential is None:
-            got = f"{self.problem!r:.200} with {dict(self.parameters)!s:.200}"
-            raise ValueError(f"{asked} needs a problem with a look-ahead potential, and {got} has none")
-        return Lookahead(self, potential)
+        return Sampled(self, asked) if potential is None else Lookahead(self, potential)
 
     @property
     def known_sigma(self) -> float:

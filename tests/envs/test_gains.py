@@ -105,14 +105,14 @@ def test_the_native_form_of_sb3_pays_gains() -> None:
     assert all(0 <= info["score"] <= 1 for info in infos)
 
 
-def test_scores_of_ones_own_have_no_gains(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scores_of_ones_own_have_gains_by_worlds(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "odd_problem.py").write_text(
         "from bandit_envs import Threshold\nclass Odd(Threshold):\n    name = 'Odd'\n"
         "    def _score(self, verdict, K):\n        return 1.0 * verdict['correct']\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    with refused("reward='gain'", "odd_problem:Odd"):
-        PureExplorationEnv("odd_problem:Odd", budget=20, reward="gain")
+    look = PureExplorationEnv("odd_problem:Odd", budget=20, reward="gain").task.lookahead()
+    assert type(look) is not type(PureExplorationEnv("Threshold", budget=20).task.lookahead())
 
 
 # --- beliefs and ranks ------------------------------------------------------------------------------------------------

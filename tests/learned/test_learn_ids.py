@@ -85,11 +85,14 @@ class Odd(SetProblem):
         return np.asarray(means) - 0.5
 
 
-def test_a_problem_of_ones_own_without_a_potential_refuses_its_id() -> None:
+def test_a_problem_of_ones_own_has_its_id() -> None:
+    """Unless its margins never change: then there is nothing to learn from."""
     register_problem(Odd)
     assert gym.make("bandit_envs/Odd-v0", budget=9).unwrapped.task.budget == 9
-    with pytest.raises(ValueError, match="needs a problem with a look-ahead potential, and 'Odd'"):
-        gym.make("bandit_envs/Odd-learn-v0", budget=9)
+    assert gym.make("bandit_envs/Odd-learn-v0", budget=9).observation_space.shape == (64,)
+    register_problem(type("Flat", (Odd,), {"name": "Flat", "margin": lambda self, means: 0.0 * np.asarray(means)}))
+    with pytest.raises(ValueError, match="needs a problem with margins that change with the means.*Flat"):
+        gym.make("bandit_envs/Flat-learn-v0", budget=9)
 
 
 def test_no_problem_takes_the_name_of_an_id_for_learners() -> None:

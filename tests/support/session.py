@@ -101,6 +101,8 @@ def everything() -> None:
     late = {"actions": "arm", "budget": 6, "batch": 3, "delay": "exponential(2)"}
     run("bandit_envs/Threshold-v0", **late)
     run("bandit_envs/TopK-v0", k=2, observation="relative", reward="gain", **late)
+    guarded = {"instance": WIDE[0], "guardrails": [0.1]}  # has no potential
+    run("bandit_envs/BetterThanControl-v0", observation="relative", reward="gain", **guarded, **late)
     agent_uniforms(np.zeros(3, np.int64), np.zeros(3, np.int64), 2)
 
 
