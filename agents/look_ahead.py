@@ -4,17 +4,20 @@ A knowledge gradient, the one-step greedy rule on the expected value of the answ
 Journal on Control and Optimization 2008, section 3), with one change: the value is that after a uniform rollout.
 
 symbols     T the horizon, t pulls so far, R = (T - t - 1) / K pulls of each arm that are left after this one
-            phi(R) the expected score of the answer after R more pulls of each arm (`bandit_envs.problems.lookahead`)
+            phi(R) the expected score of the answer after R more pulls of each arm (`bandit_envs.problems.potential`)
             gain of an arm: E phi(R) after it was pulled once more, less phi(R)
 departures  D1 the paper takes phi(0), whose gain is nearly always exactly 0 where an answer is a set: one sample seldom
                changes it; phi(R) is phi(0) at the last pull
             D2 the prior is that of `bandit_envs.kernels.belief`, by the task alone, in place of one that is given
-            D3 a pull is a larger share of the variance that is resolved, whatever its sample (AllGood: the mean over
-               two outcomes): see `relative_gains`
+            D3 a pull is a larger share of the variance that is resolved, whatever its sample (AllGood: but for the last
+               one): see `relative_gains`
             D4 gains that agree to 1e-12 are ties, which go to the lowest index: the rest is rounding
             D5 of samples without a known range, each arm is pulled once first, in order: place and spread of their
                means come from the arms
             D6 the answer is that of the environment, by the empirical means
+            D7 against a control, where by the samples so far fewer than `RARE` of each arm would lie at the rarer end
+               of a known range, all arms get equal numbers: one such sample of a control that is pulled oftener turns
+               all answers
 """
 
 from __future__ import annotations
@@ -25,13 +28,22 @@ from typing import Any
 import numpy as np
 
 from bandit_envs import Simulation
-from bandit_envs.kernels import episode_kernel
-from bandit_envs.problems import LookaheadModel, LookaheadScratch, relative_gains
+from bandit_envs.kernels import episode_kernel, part
+from bandit_envs.problems import CONTROL, LookaheadModel, LookaheadScratch, relative_gains
 from bandit_envs.simulation import Playing, Quiet, player
 
 from .core.agent import Agent, Floats, Ints, Observation, Problems
 
 TIE = 1e-12  # D4
+RARE = 1.0  # D7
+
+
+@part
+def _few(model, made, sums):
+    """Whether fewer than `RARE` samples of each arm would lie at the rarer end of their range."""
+    t, prior = float(made.sum()), model.prior
+    share = ((sums.sum() - t * prior.low) / prior.scale + 1.0) / (t + 2.0)
+    return model.horizon * min(share, 1.0 - share) < RARE * len(made)
 
 
 @episode_kernel
@@ -43,6 +55,9 @@ def largest_gain(e: int, made, sums, ranged, model: LookaheadModel, scratch: Loo
             if made[e, i] == 0:
                 return i  # D5
     relative_gains(model, scratch, made[e], sums[e])  # D1, D2, D3
+    if ranged and model.potential.kind == CONTROL and _few(model, made[e], sums[e]):
+        for i in range(K):
+            scratch.gains[i] = -float(made[e, i])  # D7
     for i in range(1, K):
         arm = i if scratch.gains[i] > scratch.gains[arm] else arm
     least = scratch.gains[arm] - TIE

@@ -121,8 +121,13 @@ def bounds_of(bounds: str) -> bool:
 def comparison_of(agent: Agent, share: float | None = None) -> tuple[int, float, float, float]:
     """The control c, a and b, and the least share of the control, see `control.differences`; guardrails are refused."""
     problem: Any = agent.problem
-    if agent.task.D > 1:
-        raise ValueError(f"{agent.name} takes no guardrails, got {problem.guardrails}: uniform does")
+    refuse_guardrails(agent.name, agent.task)
     usual = 1 / (1 + math.sqrt(agent.task.K - 1))
     share = usual if share is None else number("control_share", share, 0, 1, below=True)
     return (problem.control_arm, *problem.spaces[0], share)
+
+
+def refuse_guardrails(name: str, task: Task) -> None:
+    """Refuse guardrails of `BetterThanControl`; name: of what is asked for."""
+    if guardrails := getattr(task.make_problem(), "guardrails", None):
+        raise ValueError(f"{name} takes no guardrails, got {guardrails}: the agent uniform does")

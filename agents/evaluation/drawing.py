@@ -40,10 +40,9 @@ def warn_of_one_arm(label: str, agent: Any, envs: Any) -> None:
         before = envs.asked.copy() if 2 * decision == min(8 * task.K, MOST) else before
         chance = drawing.chances(observation, begins)
         chances.append(chance.max(axis=1))
-        for _ in range(getattr(agent, "times", 1)):
-            observation, _, terminated, truncated, _ = envs.step(chance.argmax(axis=1))
-            if (terminated | truncated).any():
-                return
+        observation, _, terminated, truncated, _ = envs.step(chance.argmax(axis=1))
+        if (terminated | truncated).any():
+            return
     made = envs.asked - before
     stuck, sure = (made.max(axis=1) > STUCK * made.sum(axis=1)).mean(), np.mean(chances[len(chances) // 2 :])
     if stuck >= 0.5 and sure < UNSURE:

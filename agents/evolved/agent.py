@@ -22,6 +22,7 @@ from bandit_envs.simulation import Playing, Quiet, player
 
 from ..certified.evidence import Evidence
 from ..core.agent import ALL_PROBLEMS, Floats, Ints, Observation, by_certificate, task_of, unfit
+from ..core.confidence import comparison_of
 from ..core.index_kernels import ArmRule
 from ..core.index_policy import IndexPolicy
 from ..models.cards import stored_for
@@ -86,6 +87,12 @@ class Evolved(IndexPolicy):
         self._bernoulli, boundary = task.distribution == "bernoulli" and task.D == 1, self.problem.boundary
         self._centre = boundary if self._bernoulli and boundary is not None else math.nan
         self._wide = not self.problem.local
+        self._against = 0.0, 1.0, -1, 0.0  # see `coupled.Wide`
+        if (control := self.problem.control_arm) is not None:
+            _, a, _, _ = comparison_of(self)
+            low, high = task.support or (0.0, 1.0)
+            self._bernoulli, self._against = task.support is not None, (low, high - low, control, a * a)
+            self.sigma2 /= (high - low) ** 2
         self._limits = np.full(len(table), math.inf)
         if self.stops:
             tau0, tau1 = table[:, len(PARAMETERS) :][:, :2].T
@@ -154,7 +161,8 @@ class Evolved(IndexPolicy):
         by = (0, np.zeros(1)) if measure is None else (measure.routine.address, measure.numbers)
         own, shared, scratch = self._alone(), np.empty((2, len(SHARED))), np.empty((3, self.task.K))
         known = state.distances, state.known, state.made
-        wide = Wide(self._bernoulli, own, self._limits, self._per_row(E), by[0], by[1], *known, shared, scratch)
+        rows = self._limits, self._per_row(E)
+        wide = Wide(self._bernoulli, *self._against, own, *rows, by[0], by[1], *known, shared, scratch)
         return out, (Seen(pulls, mean.reshape(E, -1)), wide, out)
 
 

@@ -1,4 +1,13 @@
-"""The evolved index where a pull may change the indices of all arms: all of them at once, with what they share."""
+"""The evolved index where a pull may change the indices of all arms: all of them at once, with what they share.
+
+Against a control c, whose mean an arm i must exceed a times, the evidence w_i of the arm is that of 1 / (1 / n_i +
+a^2 / n_c) samples, as many as tell the difference. The control is pulled for all arms: its index is
+
+    - ln(sum over the other arms of exp(-q index(n_c, w_i))) / q,    q = 2 / beta,                                   (2)
+
+so that it has about the root of K - 1 times the pulls of arms with equal evidence (Dunnett 1955). The network sees it
+as the leader.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +23,9 @@ from ..core.agent import Floats
 from .formula import Own, evidence, formula
 from .network import HIDDEN, HUNDRED, LAYERS, OWN, SHARED, own_features
 
-KEYS = 3  # pulls, distance and mean of an arm, from which follow
-MADE = 5  # its index by the formula, and its features but for `lead`
+KEYS = 4  # pulls, distance and mean of an arm, and the samples that tell its distance, from which follow
+MADE = 6  # its index by the formula, its features but for `lead`, and the index that it adds to a control's
+LEAST = 0.1  # beta is at least that in q
 OWNS, SHARES = len(OWN), len(SHARED)
 
 
@@ -32,6 +42,10 @@ class Wide(NamedTuple):
     """What indices are computed from."""
 
     bernoulli: bool  # whether variances follow from means
+    low: float  # of samples, and their range; 0 and 1 but against a control
+    width: float
+    control: int  # the arm; -1 where there is none
+    square: float  # a^2
     own: Own  # as for single arms, of P candidates
     limits: Floats  # (P,): an episode stops once its smallest index is larger
     per_row: int  # how many episodes in a row have the same parameters
@@ -48,17 +62,34 @@ class Wide(NamedTuple):
 def _take_in(e, k, row, seen, wide):
     """Bring what is made of arm k up to date, where its pulls, its distance or its mean have changed."""
     n, distance = float(seen.pulls[e, k]), wide.distances[e, k]
-    mean = seen.mean[e, k] if wide.bernoulli else 0.0
-    known, made = wide.known[e], wide.made[e]
-    if known[0, k] != n or known[1, k] != distance or known[2, k] != mean:
-        d, side = abs(distance), 1.0 if distance >= 0.0 else -1.0
+    mean = (seen.mean[e, k] - wide.low) / wide.width if wide.bernoulli else 0.0
+    known, made, both = wide.known[e], wide.made[e], n
+    if wide.control >= 0 and k != wide.control:
+        both = 1.0 / (1.0 / n + wide.square / seen.pulls[e, wide.control])
+    if known[0, k] != n or known[1, k] != distance or known[2, k] != mean or known[3, k] != both:
+        d, side = abs(distance) / wide.width, 1.0 if distance >= 0.0 else -1.0
         centre = mean - side * d if wide.bernoulli else math.nan
-        w = evidence(n, d, centre, side, wide.own.sigma2, wide.own.parameters, row)
+        w = evidence(both, d, centre, side, wide.own.sigma2, wide.own.parameters, row)
         made[0, k] = formula(n, w, wide.own.fair, wide.own.parameters, row)
+        if wide.control >= 0:
+            pulls = float(seen.pulls[e, wide.control])
+            made[5, k] = formula(pulls, w, wide.own.fair, wide.own.parameters, row)
         if len(wide.own.nets) > 0:
             own = own_features(n, w, mean if wide.bernoulli else math.nan, wide.own.fair)
             made[1, k], made[2, k], made[3, k], made[4, k] = own
-        known[0, k], known[1, k], known[2, k] = n, distance, mean
+        known[0, k], known[1, k], known[2, k], known[3, k] = n, distance, mean, both
+
+
+@inlined
+def _join(e, row, wide):
+    """The index of the control [2], up to the corrections."""
+    made, least, total = wide.made[e, 5], math.inf, 0.0
+    q = 2.0 / max(wide.own.parameters[row, 1], LEAST)
+    for k in range(len(made)):
+        least = min(least, made[k]) if k != wide.control else least
+    for k in range(len(made)):
+        total += math.exp(q * (least - made[k])) if k != wide.control else 0.0
+    return least - math.log(total) / q
 
 
 @inlined
@@ -72,13 +103,15 @@ def _share(e, seen, wide):
         spent += seen.pulls[e, k]
         open_ += 1.0 - made[2, k]
         leads[k] = 0.0
-        if distance >= 0.0:
+        if k == wide.control:
+            sides[k], leader = 0.0, k
+        elif distance >= 0.0:
             sides[k] = 1.0
             above, nearest = (k, distance) if distance < nearest else (above, nearest)
         else:
             sides[k] = 0.0
             below, farthest = (k, distance) if distance > farthest else (below, farthest)
-        if seen.mean.shape[1] == K and (leader < 0 or seen.mean[e, k] > seen.mean[e, leader]):
+        if wide.control < 0 and seen.mean.shape[1] == K and (leader < 0 or seen.mean[e, k] > seen.mean[e, leader]):
             leader = k
     spent /= K * math.exp(wide.own.fair)
     left = (1.0 / (1.0 + spent) if wide.limits[0] < math.inf else 1.0 - spent) - 0.5
@@ -124,6 +157,8 @@ def least_index(e: int, seen: Seen, wide: Wide):
     for k in range(K):
         _take_in(e, k, row, seen, wide)
         wide.scratch[0, k] = wide.made[e, 0, k]
+    if wide.control >= 0:
+        wide.scratch[0, wide.control] = _join(e, row, wide)
     if len(wide.own.nets) > 0:
         _share(e, seen, wide)
         _correct(e, row, wide)

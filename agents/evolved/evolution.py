@@ -28,6 +28,7 @@ from bandit_envs.kernels import flag, integer, number, root_number, unknown
 
 from ..core.agent import Floats, Ints, by_certificate
 from ..core.compile_time import CompileTime
+from ..core.confidence import refuse_guardrails
 from ..core.files import reading, try_out, write_alone
 from ..core.forms import Forms
 from ..core.optional import require
@@ -324,6 +325,7 @@ def evolve(
         if by_certificate(environments[-1].task):
             text = f"evolve tunes an index, which needs a budget or a pull_cost, got {own}: where a delta alone ends"
             raise ValueError(f"{text} the episodes, the agent evolved is evidence, and there is nothing to tune")
+        refuse_guardrails("evolved", environments[-1].task)
     space = search_space(environments[0].task, environments[0].local, searched)
     start = space.start.tolist()
     if resume is not None:

@@ -6,7 +6,7 @@ import inspect
 import math
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from bandit_envs import Task
 from bandit_envs.kernels import integer, number, root_number, unknown
 from bandit_envs.problems import BELIEFS
 
+from ..core.confidence import refuse_guardrails
 from ..core.optional import require
 from ..evaluation.environment import environment_id, plain
 from ..evaluation.expected_loss import expectable
@@ -148,6 +149,7 @@ def training_environment(
     kwargs = {name: value for name, value in given.items() if name not in FORMS}
     pays = "correct" if given.get("reward") == "correct" else "score"
     one: Any = gym.make(env_id, disable_env_checker=True, reward=pays, **kwargs).unwrapped
+    refuse_guardrails("train", one.task)
     capped = one.task.budget is None and one.task.max_pulls is None
     if capped:
         kwargs |= {"max_pulls": PULLS_PER_ARM * one.task.stop}
@@ -208,8 +210,6 @@ class TrainingPlan:
                 raise ValueError(f"all entries of mix must have the same forms, got {first.forms} and {one.forms}")
             if one.task.waits != first.task.waits:
                 raise ValueError("all entries of mix must have batch or delay, or none: else their observations differ")
-        # Those that are reported on: an entry of a mix repeats actions while it is learned on, and checkpoints chosen.
-        self.judged = [one if mix is None else replace(one, pulls_per_action=1) for one in self.environments]
         self.settings: dict[str, Any] = self.row.settings(self.environment, self.own["num_envs"], given)
 
     @property

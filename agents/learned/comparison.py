@@ -12,16 +12,16 @@ from numpy.typing import NDArray
 from bandit_envs import Task
 
 from ..core.forms import Forms, forms_of
-from ..evaluation import Evaluation, evaluate
+from ..evaluation import evaluate
+from ..evaluation.drawing import Drawing
 from ..evaluation.expected_loss import losses
 from ..evaluation.plan import make_envs
 from ..evaluation.statistics import bootstrap_mean, paired_difference
 from ..registry import make
 from .algorithms import TrainingEnvironment
-from .model import Repeated
 
 Floats = NDArray[np.float64]
-UNTRAINED = "untrained"  # how the report names what a training began with
+UNTRAINED, DRAWN = "untrained", "drawn"  # how the report names what a training began with, and drawn actions
 # Whichever of them can play; losses are in units of the last one's loss.
 REFERENCE_AGENTS = ("uniform", "lsa", "look-ahead")
 
@@ -36,26 +36,19 @@ def reference_agents(task: Task) -> list[str]:
     return able
 
 
-def _as_played(agent: object, environment: TrainingEnvironment) -> object:
-    """The agent as it is compared: it repeats its actions as in training, unless it names ranks, which move."""
-    times = environment.pulls_per_action
-    alone = times == 1 or isinstance(agent, str) or forms_of(agent, environment.kwargs).ranked
-    return agent if alone else Repeated(agent, times)
-
-
 def _evaluated(
-    environment: TrainingEnvironment, agents: Mapping[str, object], episodes: int, root: int
-) -> tuple[Evaluation, dict[str, Floats]]:
-    """What `evaluate` says of the agents, by label, on the first episodes of a root; and their undiscounted returns."""
-    played = {label: _as_played(agent, environment) for label, agent in agents.items()}
+    environment: TrainingEnvironment, agents: Mapping[str, object], episodes: int, root: int, deterministic: bool = True
+) -> tuple[list[Any], dict[str, Floats]]:
+    """The runs of `evaluate` of agents, by label, on the first episodes of a root; and their undiscounted returns."""
     kwargs = {**environment.kwargs, "reward": environment.reward}
-    result = evaluate(played, environment.env_id, episodes=episodes, seed=root, env_kwargs=kwargs, progress=False)
+    how: dict[str, Any] = {"env_kwargs": kwargs, "progress": False, "deterministic": deterministic}
+    runs = evaluate(agents, environment.env_id, episodes=episodes, seed=root, **how).runs
     returns = {}
-    for run in result.runs:
+    for run in runs:
         column = {name: values[:, 0] for name, values in run.columns.items()}
         prize = np.where(column["truncated"], 0.0, column[environment.reward])
         returns[run.agent] = prize - environment.task.pull_cost * column["total_pulls"]
-    return result, returns
+    return runs, returns
 
 
 def _returns(environment: TrainingEnvironment, agent: Any, episodes: int, root: int) -> Floats:
@@ -64,7 +57,7 @@ def _returns(environment: TrainingEnvironment, agent: Any, episodes: int, root: 
         return _evaluated(environment, {"agent": agent}, episodes, root)[1]["agent"]
     forms = Forms("arm", "statistics") if isinstance(agent, str) else forms_of(agent, environment.kwargs)
     envs = make_envs(environment.env_id, episodes, forms, environment.kwargs)
-    player = make(agent, envs) if isinstance(agent, str) else _as_played(agent, environment)
+    player = make(agent, envs) if isinstance(agent, str) else agent
     return 1.0 - losses(envs, player, root, np.arange(episodes))
 
 
@@ -97,15 +90,22 @@ class HeldOut:
 def report(environment: TrainingEnvironment, agent: Any, start: object, root: int) -> dict[str, object]:
     """What a card says of a learned agent, its `start` and the reference agents, on the first episodes of a root.
 
-    They are twice as many as are held out. Where a pull has a price, there is `net_return` too, the return less it.
+    They are twice as many as are held out. Where a pull has a price, there is `net_return` too, the return less it. The
+    agent takes its most probable actions, as `evaluate` does, and where it has a distribution of them draws them too.
     """
     episodes = 2 * environment.held_out
     others = {UNTRAINED: start, **{name: name for name in reference_agents(environment.task)}}
-    result, returns = _evaluated(environment, {agent.name: agent, **others}, episodes, root)
+    runs, returns = _evaluated(environment, {agent.name: agent, **others}, episodes, root)
+    with suppress(ValueError):
+        Drawing(DRAWN, agent)
+        others[DRAWN] = agent
+    if DRAWN in others:
+        more, own = _evaluated(environment, {DRAWN: agent}, episodes, root, deterministic=False)
+        runs, returns = [*runs, *more], returns | own
     metrics = ["score", *environment.task.make_problem().metric_names[:1]]
     columns: dict[str, dict[str, Floats]] = {}
     rows: dict[str, dict[str, object]] = {}
-    for run in result.runs:
+    for run in runs:
         columns[run.agent] = {metric: run.columns[metric][:, 0].astype(np.float64) for metric in metrics}
         columns[run.agent] |= {"net_return": returns[run.agent]} if environment.task.pull_cost > 0 else {}
         rows[run.agent] = {
@@ -133,9 +133,15 @@ def advice(name: str, kept: int, result: Mapping[str, Any]) -> list[str]:
     if kept == 0:
         how = "train longer (--seconds, --steps), or with a smaller learning_rate"
         said.append(f"no checkpoint was better than the untrained start, which is kept: {how}")
-    differences = {agent: one for agent, one in result["differences"].items() if agent != UNTRAINED}
-    ahead = [agent for agent, one in differences.items() if one.get("net_return", one["score"])["high"] < 0]
+    differences = {agent: one.get("net_return", one["score"]) for agent, one in result["differences"].items()}
+    ahead = [agent for agent, one in differences.items() if agent != UNTRAINED and one["high"] < 0]
+    if DRAWN in ahead:
+        ahead.remove(DRAWN)
+        more = f"drawn actions score {-differences[DRAWN]['difference']:.2g} more than the most probable ones"
+        said.append(
+            f"the order of the arms is unsettled in {name}: {more}: deterministic=False (--stochastic) draws them"
+        )
     if ahead:
-        net = ", net of the price of pulls" if "net_return" in differences[ahead[0]] else ""
+        net = ", net of the price of pulls" if "net_return" in result["differences"][ahead[0]] else ""
         said.append(f"significantly ahead of {name} here{net}: {', '.join(ahead)}. Train longer, or try evolved")
     return said

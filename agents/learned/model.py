@@ -180,28 +180,6 @@ def load_stored(name: str, task: Task) -> Trained:
     return Trained(SimpleNamespace(policy=policy, name=name, predict=policy.predict), card, task)
 
 
-class Repeated:
-    """A learned agent that repeats each of its actions so many times, >= 1, as it did while it was trained."""
-
-    anytime = False
-
-    def __init__(self, agent: Any, times: int) -> None:
-        self.agent, self.times, self.stops = agent, times, getattr(agent, "stops", True)
-        self.observation, self.model, self.card = agent.observation, agent.model, agent.card
-
-    def predict(
-        self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
-    ) -> tuple[NDArray[np.int64], object]:
-        """The next arms (E,), for the array that the agent reads; and the state: arms (E,), pulls left of each (E,)."""
-        arms, left = np.zeros((2, len(observation)), np.int64) if state is None else state
-        if episode_start is not None:
-            left[episode_start] = 0
-        if (new := np.flatnonzero(left == 0)).size:
-            arms[new], left[new] = self.agent.predict(observation[new], deterministic=deterministic)[0], self.times
-        left -= 1
-        return arms.copy(), (arms, left)
-
-
 def paths_of(out: str | Path) -> tuple[Path, Path]:
     """Where the model and the card are; `out` may or may not have a suffix of a model."""
     path = Path(out)

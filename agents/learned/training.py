@@ -40,7 +40,7 @@ from ..evolved.evolution import evolve_by
 from ..models.cards import FORMAT
 from .algorithms import PULLS_PER_ARM, TrainingEnvironment, TrainingPlan
 from .checkpoints import Checkpoints, Clock
-from .comparison import HeldOut, advice, report
+from .comparison import DRAWN, UNTRAINED, HeldOut, advice, report
 from .model import Trained, load, one_thread, paths_of
 from .plain import check_finite
 
@@ -73,7 +73,8 @@ def train(
     at most one standard error (of the paired difference) worse than the best is kept, or the untrained start where that
     is better. It is compared with that start, and with `comparison.REFERENCE_AGENTS` that can play, on twice
     as many episodes of a third root. With `mix`, checkpoints are compared by their losses, 1 - return, as multiples of
-    the last reference agent's, in the mean over the environments, and the card has a result for each.
+    the last reference agent's, in the mean over the environments, and the card has a result for each. All are judged as
+    `evaluate` plays them, pull by pull, by the most probable actions; what drawn actions reach is on the card.
 
     The same `seed` and `steps` give the same model (on one platform). With `seconds` the clock decides how far the run
     gets and how the learning rate falls: such a run cannot be repeated to the bit.
@@ -92,12 +93,12 @@ def train(
             pointless; dqn and recurrent-ppo see ranked arms. Where they name neither budget nor `max_pulls`, as with
             `delta`, episodes are cut after 100 pulls per arm.
         mix: several environments, for ppo, a2c and evolved: what each adds to `env_kwargs`, and of ppo and a2c its own
-            `num_envs`, `held_out`, and a `pulls_per_action` that is not of the final report. K, budget and parameters
-            may differ; `observation`, `reward` and `stop` may not. A rollout has `n_steps` actions in each episode.
+            `num_envs`, `held_out` and `pulls_per_action`. K, budget and parameters may differ; `observation`, `reward`
+            and `stop` may not. A rollout has `n_steps` actions in each episode.
         seeds: keep the best of so many trainings, `seed` and on, on the same held-out episodes; the card lists them.
         out: write the model `<out>.safetensors`, its card `<out>.json`, and its learning curve `<out>.png`.
         progress: lines on standard error, ten seconds apart or more; None: if that is a terminal.
-        pulls_per_action: of the training environment, see `NativeVecEnv`.
+        pulls_per_action: how often each action is repeated while the agent learns.
         checkpoints: how many, in the later part of the run, >= 1.
         held_out: number of the episodes by which a checkpoint is chosen, >= 2.
         resume: go on from this saved model, of the same algorithm and problem, on fresh episodes. What `env_kwargs`,
@@ -107,7 +108,7 @@ def train(
             `tensorboard_log="runs"`, ... A number as `learning_rate` falls linearly to 2 % of itself.
 
     Warns:
-        UserWarning: if nothing was learned, or a reference agent is significantly ahead.
+        UserWarning: if nothing was learned, or a reference agent, or drawing the actions, is significantly ahead.
 
     Raises:
         ValueError: naming the value and what is allowed.
@@ -173,7 +174,7 @@ def train(
             text = f"the training has diverged, {error}: nothing is written; try a smaller learning_rate"
             raise ValueError(f"{text}, got {rate!r:.80}") from error
         chosen = callback.keep_best()
-        results = [report(one, Trained(model), Trained(start), plan.roots["judging"]) for one in plan.judged]
+        results = [report(one, Trained(model), Trained(start), plan.roots["judging"]) for one in plan.environments]
     # The falling one would be pickled with its clock.
     model.learning_rate, model.lr_schedule = rate, FloatSchedule(rate)
     trained = Trained(model, _card(plan, chosen, results, callback.clock))
@@ -190,7 +191,7 @@ def train(
 
 def _best_of(plan: TrainingPlan, seeds: int, call: dict[str, Any]) -> Trained:
     """The best model of several seeds, on the same held-out episodes; it is written whenever one of them is ready."""
-    held_out, hyperparameters = HeldOut(plan.judged, plan.roots["choosing"]), call.pop("hyperparameters")
+    held_out, hyperparameters = HeldOut(plan.environments, plan.roots["choosing"]), call.pop("hyperparameters")
     made: list[tuple[dict[str, float], Trained]] = []
     for seed in range(plan.seed, plan.seed + seeds):
         one = train(**{**call, "seed": seed, "seeds": 1, "out": None if made else call["out"]}, **hyperparameters)
@@ -218,7 +219,7 @@ def _card(plan: TrainingPlan, chosen: Mapping[str, object], results: list[Any], 
     """What the card says of a training; chosen: of its checkpoints. results: of the final comparisons."""
     settings = {name: getattr(value, "__name__", value) for name, value in plan.settings.items()}
     rules = [rules_of(one.task) for one in plan.environments]
-    rows = [{"env_kwargs": one.kwargs, **result} for one, result in zip(plan.judged, results, strict=True)]
+    rows = [{"env_kwargs": one.kwargs, **result} for one, result in zip(plan.environments, results, strict=True)]
     return {
         "format": FORMAT,
         "call": plan.call,
@@ -230,6 +231,7 @@ def _card(plan: TrainingPlan, chosen: Mapping[str, object], results: list[Any], 
         "seed": plan.seed,
         "roots": plan.roots,
         "hyperparameters": {**plan.own, **settings},
+        "judged": {"deterministic": True, "pulls_per_action": 1},  # as `evaluate` plays it
         **chosen,
         **({"result": results[0]} if plan.mix is None else {"mix": plan.mix, "result": rows}),
         "versions": packages(torch, stable_baselines3),
@@ -249,7 +251,7 @@ def _draw_curve(card: Mapping[str, Any], path: Path) -> None:
     axes.plot(steps, [row["return"] for row in rows], marker="o", color=COLOURS[0], label=card["algorithm"])
     (kept,) = {row["return"] for row in rows if row["steps"] == card["kept"]}
     axes.plot([card["kept"]], [kept], "o", markersize=11, fillstyle="none", color=COLOURS[0], label="kept")
-    others = [name for name in results[0]["agents"] if name not in (card["algorithm"], "untrained")]
+    others = [name for name in results[0]["agents"] if name not in (card["algorithm"], UNTRAINED, DRAWN)]
     for i, name in enumerate(others, 1):
         level = float(np.mean([one["agents"][name]["return"] for one in results if name in one["agents"]]))
         axes.axhline(level, color=COLOURS[i], linestyle=LINES[i], label=name)

@@ -11,6 +11,7 @@ from bandit_envs import PROBLEMS, Task
 from bandit_envs.kernels import number
 
 from ..core.agent import Problems, by_certificate, task_of
+from ..core.confidence import refuse_guardrails
 from ..core.files import read_together, reading
 
 FOLDER, LOADER = Path(__file__).parent, "agents.learned.model"  # the module that makes agents of networks
@@ -133,6 +134,7 @@ class Network:
     def __call__(self, task: object) -> object:
         """The agent for a task or an environment; a ValueError says how to train one where no network is stored."""
         task = task_of(task)
+        refuse_guardrails(self.name, task)
         stored_card(self.name, task)  # a clear error comes before the import of PyTorch
         return importlib.import_module(LOADER).load_stored(self.name, task)
 

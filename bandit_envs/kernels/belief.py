@@ -47,11 +47,11 @@ def prior_of(support: tuple[float, float] | None, centre: float, sigma: float) -
 
 
 @inlined
-def posterior(prior, pulls, total):
-    """(m, v, n) of a mean of which so many samples with this sum are known."""
+def posterior(prior, pulls, total, place=0.5, worth=2.0):
+    """(m, v, n) of a mean of which so many samples with this sum are known; place, worth: of BETA's prior."""
     if prior.kind == BETA:
-        n = pulls + 2.0
-        share = ((total - pulls * prior.low) / prior.scale + 1.0) / n
+        n = pulls + worth
+        share = ((total - pulls * prior.low) / prior.scale + place * worth) / n
         share = max(min(share, 1.0 - 1.0 / n), 1.0 / n)  # sums of samples are rounded
         return prior.low + prior.scale * share, prior.scale * prior.scale * share * (1.0 - share) / (n + 1.0), n
     n = pulls + 1.0

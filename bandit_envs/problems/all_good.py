@@ -15,7 +15,7 @@ from ..stopping import LEVELS_SCRATCH, Certifier
 from ..stopping.boundaries import range_of
 from ..stopping.statistics import one_instance
 from .base import Arrays, Floats, Measure, Pointer, SetProblem, TaskLike
-from .lookahead import ALL_GOOD, Potential
+from .potential import ALL_GOOD, Potential
 
 
 def _measure(pulls: Pointer, mean: Pointer, K: int, numbers: Pointer, out: Pointer) -> None:

@@ -21,7 +21,7 @@ from ..kernels.compiled import jit
 from ..kernels.geometry import Polyhedron
 from ..kernels.routines import call_routine, routine
 from ..stopping import RHO, Certifier, asking, common, level_of
-from .lookahead import Potential
+from .potential import Potential
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -294,7 +294,7 @@ class Problem(ABC):
         return self.distance_routine() if latest else None
 
     def potential(self) -> Potential | None:
-        """The look-ahead potential of the problem's score (`bandit_envs.problems.lookahead`), or None: it has none."""
+        """The look-ahead potential of the problem's score (`bandit_envs.problems.potential`), or None: it has none."""
         return None
 
     @property

@@ -20,7 +20,7 @@ from ..kernels.routines import carray
 from ..stopping import BERNOULLI, DISTRIBUTION, VARIANCE, Certifier, control_intervals, discoveries, with_moments
 from ..stopping.boundaries import range_of
 from .base import Floats, Measure, Pointer, SetProblem, TaskLike
-from .lookahead import CONTROL, Potential
+from .potential import CONTROL, Potential
 
 
 def _measure(pulls: Pointer, mean: Pointer, K: int, numbers: Pointer, out: Pointer) -> None:

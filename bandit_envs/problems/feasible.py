@@ -15,7 +15,7 @@ from ..kernels.routines import carray
 from ..stopping import BOUNDED, DISTRIBUTION, GAUSSIAN, STUDENT, Certifier
 from .base import Floats, Measure, Pointer, SetProblem, TaskLike
 from .feasible_measures import hardness, hardness_2
-from .lookahead import LOCAL, Potential
+from .potential import LOCAL, Potential
 
 
 def _measure(pulls: Pointer, mean: Pointer, K: int, numbers: Pointer, out: Pointer) -> None:

@@ -16,7 +16,7 @@ from ..kernels.checks import number
 from ..stopping import Certifier
 from ..stopping.boundaries import range_of
 from .base import Floats, SetProblem, TaskLike
-from .lookahead import LOCAL, Potential
+from .potential import LOCAL, Potential
 from .threshold_measures import hardness
 
 

@@ -17,7 +17,7 @@ from ..kernels.routines import carray
 from ..stopping import BOUNDED, DISTRIBUTION, LEVELS_SCRATCH, STUDENT, Certifier
 from .base import Arrays, Bools, Floats, Measure, Pointer, Problem, TaskLike
 from .certificates import BOUNDS, CUTOFFS, Deviation, Samples, certify
-from .lookahead import TOP_K, Potential, largest
+from .potential import TOP_K, Potential, largest
 
 CRITERIA = ("aggregate", "each", "exact")
 

@@ -281,12 +281,20 @@ def test_refusals(name: str, rules: Any, words: str) -> None:
         agents.make(name, env)
 
 
-@pytest.mark.parametrize("name", [*FIXED, *CERTIFIED])
+@pytest.mark.parametrize("name", [*FIXED, *CERTIFIED, "evolved", "ppo"])
 def test_guardrails_are_refused_by_name(name: str) -> None:
     parameters = {"guardrails": [0.1]}
     task = Task("BetterThanControl", parameters, K=4, D=2, budget=50, distribution="gaussian", support=None, sigma=1.0)
     with pytest.raises(ValueError, match=f"{name} takes no guardrails"):
         agents.make(name, task)
+
+
+def test_no_training_takes_guardrails() -> None:
+    kwargs = {"instance": "sampler(arms=4, dimensions=2)", "guardrails": [0.1], "budget": 50}
+    for algorithm, name in (("ppo", "train"), ("evolved", "evolved")):
+        pytest.importorskip({"ppo": "stable_baselines3", "evolved": "cmaes"}[algorithm])
+        with pytest.raises(ValueError, match=rf"{name} takes no guardrails, got \[0.1\]: the agent uniform does"):
+            agents.train(algorithm, "BetterThanControl", steps=64, env_kwargs=kwargs)
 
 
 def test_a_share_of_no_control_has_no_effect() -> None:

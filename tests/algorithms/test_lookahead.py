@@ -153,6 +153,38 @@ def test_by_hand() -> None:
     np.testing.assert_allclose(after, (0.75 + 0.5) / 2, atol=1e-8)
 
 
+def test_all_good_arms_by_hand() -> None:
+    """Two fresh arms, epsilon 1/2: P(good) = 7/8, and half of all variance is each arm's, whatever is the best."""
+    task = Task("AllGood", {"epsilon": 0.5}, K=2, budget=4)
+    look, none, z = task.lookahead(), np.zeros((1, 2), np.int64), special.ndtri(7 / 8)
+    wrong = 2 * special.owens_t(z, np.sqrt(4 / 3))  # R = 3/2, of which 3/7 is resolved
+    assert look.value(none, none + 0.0, np.array([1.5]))[0] == pytest.approx(1 - 2 * wrong / 3.5, abs=2e-5)
+    slope = np.exp(-(z**2)) / np.pi * 2 / 4**2  # of G half a pull later, share 1/2, times that of R / (R + 2)
+    after = look.gains(none, none + 0.0) + look.value(none, none + 0.0)
+    np.testing.assert_allclose(after, 1 - 2 * wrong / 3.5 + slope / 3.5, atol=2e-5)
+    # All is known, at the end: both are good, and the F1 of an answer is 1.
+    pulls = np.array([[500, 500]])
+    assert look.value(pulls, pulls * 0.5, np.zeros(1))[0] == pytest.approx(1, abs=1e-6)
+
+
+@every
+@pytest.mark.parametrize("asked", ["good", "good, multiplicative"])
+def test_no_pull_takes_from_all_good_arms(asked: str, belief: str) -> None:
+    """But for what all pulls have in common: the best arm's moves the boundary; two arms alike gain alike."""
+    task, rng = task_of(asked, belief), np.random.default_rng(5)
+    pulls, total = states(task, 60, rng)
+    pulls[:, 1], total[:, 1] = pulls[:, 0], total[:, 0]
+    look, short = task.lookahead(), pulls.sum(1) < task.budget - 1
+    left = (task.budget - pulls.sum(1) - 1.0)[short] / K
+    common = look.value(pulls[short], total[short], left) - look.value(pulls, total)[short]
+    gains = look.gains(pulls, total)[short] - common[:, None]
+    assert short.sum() > 30
+    assert gains.min() > -1e-12
+    np.testing.assert_allclose(gains[:, 0], gains[:, 1], rtol=0, atol=1e-12)
+    star = (total / np.maximum(pulls, 1) + np.where(pulls > 0, 0, -9))[short].argmax(1)
+    assert (gains.argmax(1) == star).mean() > 0.05  # also the best arm is pulled
+
+
 def test_what_has_no_potential_is_named() -> None:
     class Odd(Threshold):
         name = "Odd"
@@ -310,6 +342,29 @@ def test_relative_beliefs_by_hand() -> None:
     slope = np.log((at[1] - at[0]) / (other[1] - other[0]))
     formula = np.log(np.sqrt(5 / 2) * 4.5 / 7.5) - 0.5 * (0.64 * 7.5 / R - 0.09 * 4.5 / R)
     assert abs(slope - formula) < 0.02  # by finite differences of the table
+
+
+@pytest.mark.parametrize("ones", [False, True])
+@pytest.mark.parametrize("support", [(0.0, 1.0), (-1.0, 3.0)])
+def test_relative_beliefs_against_a_control_by_hand(ones: bool, support: tuple[float, float]) -> None:
+    """Means (1 + 1) / 10, 1 / 2, 1 / 5 of uniform priors are .3 on average: a prior worth 1 / .3 samples, one of 1."""
+    facts = {"distribution": "categorical", "support": support, "sigma": (support[1] - support[0]) / 2}
+    task = Task("BetterThanControl", {}, K=3, budget=60, observation="relative", **facts)
+    pulls, total = np.array([[8, 0, 3]]), np.array([[1.0, 0.0, 0.0]])
+    n = pulls[0] + 10 / 3
+    m = (total[0] + 1) / n
+    v = m * (1 - m) / (n + 1) * (support[1] - support[0]) ** 2
+    m, total = (1 - m, pulls - total) if ones else (m, total)
+    low, width = support[0], support[1] - support[0]
+    look, seen = task.lookahead(), low * pulls + width * total
+    d, s, own, made = look.beliefs(pulls, seen)[0].T
+    np.testing.assert_allclose(d, width * (m - m[0]), atol=1e-12)
+    np.testing.assert_allclose(s**2, [v[0], v[0] + v[1], v[0] + v[2]], rtol=1e-12)
+    np.testing.assert_allclose(own, [-np.sqrt(v[0]), np.sqrt(v[1]), np.sqrt(v[2])], rtol=1e-12)
+    np.testing.assert_allclose(made, n, rtol=1e-12)
+    slow = Slow(task, pulls[0], seen[0])
+    np.testing.assert_allclose(slow.m[:, 0], low + width * m, rtol=1e-12)
+    np.testing.assert_allclose(look.gains(pulls, seen)[0], [slow.gain(i) for i in range(3)], rtol=0, atol=1e-9)
 
 
 def test_relative_beliefs_of_several_rows() -> None:

@@ -18,7 +18,8 @@ from agents.evolved.evolution import CommonEpisodes
 from agents.evolved.formula import LSA
 from agents.evolved.network import HIDDEN, LAYERS
 
-THRESHOLD = "bandit_envs/Threshold-v0"
+THRESHOLD, CONTROL = "bandit_envs/Threshold-v0", "bandit_envs/BetterThanControl-v0"
+CONTROLS: list[dict[str, Any]] = [{"margin": 0.05}, {"control": 2, "lift": 0.3}]
 VALUES = (0.6, 0.5, 0.5, 5.0, 0.3, 0.2, 0.1, 0.5, 0.4, 1.0, -1.0, 0.5, 0.2, 0.0, 0.0, 0.0, 0.0, 0.0)
 GENERATOR = np.random.default_rng(3)
 NET = GENERATOR.standard_normal((LAYERS, HIDDEN)) * 0.7
@@ -26,29 +27,40 @@ NET_VALUES = [*VALUES, *NET.ravel().tolist()]
 
 
 def network_twin(
-    pulls: np.ndarray, mean: np.ndarray, distances: np.ndarray, T: int, local: bool, parameters: Any = VALUES
+    pulls: np.ndarray, mean: np.ndarray, distances: np.ndarray, T: int, local: bool, problem: Any = None
 ) -> int:
-    """The arm with the least corrected index, Bernoulli arms, as the heads of `formula` and `network` tell it."""
+    """The arm with the least corrected index, Bernoulli arms, as the heads of `formula` and `network` tell it.
+
+    problem: where there is a control, as that of `coupled` does.
+    """
     K, fair = len(pulls), math.log(T / len(pulls))
-    alpha, beta, rho, kappa, gamma, delta, eta, mu, c, p, q, r, s = parameters[:13]
+    alpha, beta, rho, kappa, gamma, delta, eta, mu, c, p, q, r, s = VALUES[:13]
     nu = kappa * math.exp(mu * (fair - math.log(100)))
-    w, index = [], []
-    for n, m, distance in zip(pulls.tolist(), mean.tolist(), distances.tolist(), strict=True):
+    w, index, joined = [], [], []
+    control = getattr(problem, "control_arm", None)
+
+    def formula(n: int, w: float) -> float:
+        x = p * math.log(1 + w) + q * math.log(n) + r * (math.log(n) - fair) + s
+        found = alpha * w + (beta + eta * (fair - math.log(100))) * math.log(n)
+        return found + gamma * (math.log(n * w + delta + 0.001) - math.log(n)) + c * x / (1 + abs(x))
+
+    for k, (n, m, distance) in enumerate(zip(pulls.tolist(), mean.tolist(), distances.tolist(), strict=True)):
+        own = n
+        if control is not None and k != control:
+            n = 1 / (1 / n + problem.spaces[0][0] ** 2 / pulls[control])
         d, side = abs(distance) * n / (n + nu), 1 if distance >= 0 else -1
         near, shrunk = min(max(m - distance, 0.001), 0.999), min(max(m - distance + side * d, 0), 1)
         kl = sum(a * math.log(a / b) for a, b in ((shrunk, near), (1 - shrunk, 1 - near)) if a > 0)
         w.append(2 * n * d * d + rho * (n * max(kl, 0) - 2 * n * d * d))
-        x = p * math.log(1 + w[-1]) + q * math.log(n) + r * (math.log(n) - fair) + s
-        index.append(
-            alpha * w[-1]
-            + (beta + eta * (fair - math.log(100))) * math.log(n)
-            + gamma * (math.log(n * w[-1] + delta + 0.001) - math.log(n))
-            + c * x / (1 + abs(x))
-        )
+        index.append(formula(own, w[-1]))
+        joined += [formula(pulls[control], w[-1])] if control not in (None, k) else []
+    if control is not None:
+        power = 2 / (beta + eta * (fair - math.log(100)))
+        index[control] = -math.log(sum(math.exp(-power * one) for one in joined)) / power
     share = [(math.log(n) - fair) / 2 for n in pulls]
-    sides = {s: [k for k in range(K) if (distances[k] >= 0) == (s == 1)] for s in (1, -1)}
+    sides = {s: [k for k in range(K) if (distances[k] >= 0) == (s == 1) and k != control] for s in (1, -1)}
     border = {s: min(arms, key=lambda k: abs(distances[k]), default=None) for s, arms in sides.items()}
-    leader = int(np.argmax(mean))
+    leader = int(np.argmax(mean)) if control is None else control
     for k in range(K):
         n, m, side = pulls[k], (pulls[k] * mean[k] + 0.5) / (pulls[k] + 1), 1 if distances[k] >= 0 else -1
         inputs = [math.log(1 + w[k]) / 3, w[k] / (1 + w[k]), share[k], math.log(4 * m * (1 - m)) / 2]
@@ -61,11 +73,11 @@ def network_twin(
     return int(np.argmin(index))
 
 
-def check_network(env_id: str, instances: int) -> None:
+def check_network(env_id: str, instances: int, **rules: Any) -> None:
     """The same arms as the twin's; mirror images, between which rounding decides, are not asked for."""
     for episode in range(instances):
         K = 4 + episode % 5
-        env = gym.make(env_id, actions="full", instance=f"sampler(arms={K})", budget=15 * K)
+        env = gym.make(env_id, actions="full", instance=f"sampler(arms={K})", budget=15 * K, **rules)
         agent, problem = Evolved(env, NET_VALUES), env.unwrapped.problem  # type: ignore[attr-defined]
         observation, _ = env.reset(seed=4, options={"episode": episode})
         state, over = None, False
@@ -76,7 +88,7 @@ def check_network(env_id: str, instances: int) -> None:
                 assert action["arm"] == (pulls == 0).argmax()
             elif observation["remaining"][0] > 0:
                 distances = problem.distances(pulls[None], mean[None])[0]
-                wanted = network_twin(pulls, mean, distances, 15 * K, problem.local)
+                wanted = network_twin(pulls, mean, distances, 15 * K, problem.local, problem)
                 alike = (pulls[wanted] == pulls[action["arm"]]) and abs(distances[wanted]) == pytest.approx(
                     abs(distances[action["arm"]])
                 )
@@ -119,6 +131,8 @@ def check_expected(mean: Any, episodes: int) -> None:
 def main() -> None:
     for env_id in (THRESHOLD, "bandit_envs/TopK-v0", "bandit_envs/AllGood-v0"):
         check_network(env_id, 200)
+    for rules in CONTROLS:
+        check_network(CONTROL, 200, **rules)
     for problem in DRAWN:
         check_drawn(problem, 100_000)
     for mean in MEANS:

@@ -53,6 +53,7 @@ AREAS: dict[str, list[str]] = {  # files: their tests, quickest first; each entr
     "bandit_envs/stopping/*.py": [*EVIDENCE, "test_own_problems.py", "test_certified_agents.py test_promises.py"],
     "bandit_envs/problems/certificates.py": ["test_constants_agents.py", "test_adaptive_top_k.py"],
     "bandit_envs/problems/lookahead.py": ["test_gains.py test_lookahead.py test_look_ahead.py"],
+    "bandit_envs/problems/potential.py": ["test_gains.py test_lookahead.py test_look_ahead.py"],
     "bandit_envs/problems/*.py": ["tests/problems", "test_constants.py test_evidence.py"],
     "bandit_envs/kernels/geometry.py": ["test_geometry.py", "test_feasible_measures.py test_feasible_agents.py"],
     "bandit_envs/testing.py": ["test_conformance.py test_own_problems.py"],

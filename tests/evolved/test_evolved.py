@@ -11,6 +11,8 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from evolution import (
+    CONTROL,
+    CONTROLS,
     DRAWN,
     FIVE,
     MEANS,
@@ -35,7 +37,7 @@ from agents.evolved.network import HIDDEN, LAYERS, OWN, SHARED, WEIGHTS
 from agents.evolved.parameters import parameter_names
 from agents.evolved.search import MirroredSearch, search_space, starting_point
 from agents.models.cards import FOLDER, card_path
-from bandit_envs import PROBLEMS, SetProblem, register_problem
+from bandit_envs import PROBLEMS, SetProblem, Task, register_problem
 from bandit_envs.instances.instance import Sampler
 
 
@@ -115,6 +117,35 @@ def test_the_index_knows_how_many_faces_can_meet() -> None:
 @pytest.mark.parametrize("env_id", [THRESHOLD, "bandit_envs/TopK-v0", "bandit_envs/AllGood-v0"])
 def test_the_network_is_its_twin(env_id: str) -> None:
     check_network(env_id, 8)
+
+
+@pytest.mark.parametrize("rules", CONTROLS)
+def test_the_network_against_a_control_is_its_twin(rules: dict[str, Any]) -> None:
+    check_network(CONTROL, 5, **rules)
+
+
+def test_the_control_has_the_root_of_the_number_of_arms() -> None:
+    """4 equal arms of 10 pulls: by the index of LSA the control is pulled until it has 20."""
+    task = Task("BetterThanControl", {"control": 1}, K=5, budget=200)
+    for n, arm in ((19, 1), (21, 0)):
+        pulls, mean = np.array([[10, n, 10, 10, 10]]), np.array([[0.7, 0.5, 0.7, 0.7, 0.7]])
+        seen = {"pulls": pulls, "mean": mean, "total": pulls * mean, "variance": mean * (1 - mean)}
+        seen |= {"remaining": np.array([[100]]), "public_seed": np.array([[1]])}
+        assert Evolved(task, LSA).predict(seen)[0]["arm"].tolist() == [arm]
+
+
+def test_no_range_of_samples_changes_a_decision_against_a_control() -> None:
+    facts: dict[str, Any] = {"distribution": "uniform", "K": 6, "budget": 300, "observation": "statistics"}
+    g = np.random.default_rng(1)
+    pulls, share = g.integers(1, 40, (300, 6)), g.random((300, 6))
+    found = []
+    for low, width in ((0.0, 1.0), (-2.0, 8.0)):
+        task = Task("BetterThanControl", {}, support=(low, low + width), sigma=width / 2, **facts)
+        seen = {"pulls": pulls, "mean": low + width * share, "total": pulls * (low + width * share)}
+        seen |= {"variance": 0 * share, "remaining": np.full((300, 1), 9), "public_seed": np.ones((300, 1), np.int64)}
+        found.append(Evolved(task, NET_VALUES).predict(seen)[0]["arm"])
+    assert np.array_equal(*found)
+    assert len(np.unique(found[0])) == 6
 
 
 def test_one_seed_one_network(tmp_path: Any) -> None:

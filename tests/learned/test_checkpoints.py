@@ -6,6 +6,7 @@ import itertools
 import os
 import re
 import signal
+import warnings
 from typing import Any
 
 import gymnasium as gym
@@ -27,7 +28,11 @@ from agents.learned.checkpoints import Checkpoints, Clock
 from agents.learned.comparison import advice
 
 
-def test_the_kept_weights_are_those_of_the_kept_checkpoint(tiny):
+@pytest.mark.parametrize("mix", [None, [{}]])
+@pytest.mark.parametrize("repeated", [1, 5])
+def test_the_kept_weights_are_those_of_the_kept_checkpoint(repeated, mix):
+    """Checkpoints are chosen by play as `evaluate` has it, pull by pull, however often actions were repeated."""
+    tiny = agents.train(**TINY | {"steps": 512, "pulls_per_action": repeated, "mix": mix, "checkpoints": 1})
     root = tiny.card["roots"]["choosing"]
     envs: Any = gym.make_vec(
         THRESHOLD, num_envs=40, actions="arm", observation="features", autoreset_mode=AutoresetMode.DISABLED, **FOUR
@@ -150,6 +155,28 @@ def test_a_training_that_is_broken_off_is_kept_and_goes_on(tmp_path, monkeypatch
     assert more.card["checkpoints"][0]["return"] > 0.7  # it begins with what was learned
     with pytest.raises(ValueError, match="is of ppo on .*Threshold-v0: it cannot go on by a2c"):
         agents.train("a2c", resume=tmp_path / "model")
+
+
+@pytest.mark.parametrize("settled", [False, True])
+def test_a_model_whose_order_is_unsettled_is_named(settled, tmp_path):
+    """All logits are the same, and the first arm is taken always; or that of the least sure arm is the largest."""
+    own = {"steps": 256, "num_envs": 8, "n_steps": 16, "checkpoints": 1, "held_out": 100, "learning_rate": 1e-30}
+    asked = {"env_id": "TopK", "env_kwargs": {"k": 2, "budget": 60}, "progress": False}
+    model = agents.train(**own, **asked)
+    with torch.no_grad():
+        model.model.policy.mlp_extractor.factor.fill_(3.0 if settled else 0.0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        card = agents.train(**own, **asked, resume=model.save(tmp_path / "model")).card
+    assert card["judged"] == {"deterministic": True, "pulls_per_action": 1}
+    said = [str(one.message) for one in caught if "unsettled" in str(one.message)]
+    drawn, rows = card["result"]["differences"]["drawn"]["score"], card["result"]["agents"]
+    assert (drawn["high"] < 0) == (not settled)
+    assert drawn["difference"] == pytest.approx(rows["ppo"]["score"]["mean"] - rows["drawn"]["score"]["mean"])
+    if not settled:
+        assert f"drawn actions score {-drawn['difference']:.2g} more" in said[0]
+        assert not any("ahead of ppo here: drawn" in str(one.message) for one in caught)
+    assert len(said) == (not settled)
 
 
 def test_a_training_without_an_update_keeps_the_start_and_a_price_counts():

@@ -16,7 +16,6 @@ from stable_baselines3.common.evaluation import evaluate_policy
 
 import agents
 from agents.learned import make_vec_env
-from agents.learned.model import Repeated
 
 
 def test_decisions_are_the_same_in_every_loop(tiny):
@@ -45,20 +44,6 @@ def test_decisions_are_the_same_in_every_loop(tiny):
         scores.append(info["score"])
     assert scores == result.episodes["score"].tolist()
     assert pulls / 48 == pytest.approx(result.pulls["pulls"].to_numpy())
-
-
-def test_actions_are_repeated_as_in_training(tiny):
-    result = agents.evaluate({"once": tiny, "thrice": Repeated(tiny, 3)}, THRESHOLD, episodes=20, env_kwargs=FOUR)
-    env = gym.make(THRESHOLD, observation="features", **FOUR)
-    scores = []
-    for e in range(20):
-        observation, _ = env.reset(seed=0, options={"episode": e})
-        for t in range(12):
-            if t % 3 == 0:
-                action, _ = tiny.predict(observation)
-            observation, _, _, _, info = env.step(action)
-        scores.append(info["score"])
-    assert scores == result.episodes.query("agent == 'thrice'")["score"].tolist()
 
 
 def test_statistics_are_refused(tiny):

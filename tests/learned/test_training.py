@@ -72,10 +72,10 @@ def test_the_card_tells_all(tiny, tmp_path):
     assert card["seconds"] > 0
     result = card["result"]
     assert result["episodes"] == 80
-    assert set(result["agents"]) == {"ppo", "untrained", "uniform", "lsa", "look-ahead"}
+    assert set(result["agents"]) == {"ppo", "untrained", "drawn", "uniform", "lsa", "look-ahead"}
     for row in result["agents"].values():
         assert row["misclassified"]["low"] <= row["misclassified"]["mean"] <= row["misclassified"]["high"]
-    assert set(result["differences"]) == {"untrained", "uniform", "lsa", "look-ahead"}
+    assert set(result["differences"]) == {"untrained", "drawn", "uniform", "lsa", "look-ahead"}
     # The result is what evaluate says of the kept model.
     again = agents.evaluate({"ppo": str(path)}, THRESHOLD, episodes=80, seed=result["root"], env_kwargs=FOUR)
     assert again.episodes["misclassified"].mean() == result["agents"]["ppo"]["misclassified"]["mean"]
@@ -194,7 +194,8 @@ def test_a_problem_of_ones_own_can_be_trained_on(kind, mix):
     register_problem(kind)
     trained = agents.train(env_id=f"bandit_envs/{kind.name}-v0", **TINY | {"env_kwargs": FOUR, "steps": 256})
     result = trained.card["result"]
-    assert {"ppo", "untrained", "uniform"} <= set(result["agents"]) <= {"ppo", "untrained", "uniform", "lsa"}
+    least = {"ppo", "untrained", "drawn", "uniform"}
+    assert least <= set(result["agents"]) <= least | {"lsa"}
     assert set(result["differences"]["uniform"]) == {"score", *kind.metric_names[:1]}
     evolution = {"generations": 2, "population": 4, "episodes": 20, "env_kwargs": FOUR, "progress": False}
     parameters, card = agents.evolve(f"bandit_envs/{kind.name}-v0", **evolution, mix=mix)
@@ -216,7 +217,7 @@ def test_without_reference_agents_losses_are_as_they_are(monkeypatch):
     trained = agents.train(**TINY)
     look = trained.card["checkpoints"][-1]
     assert look["loss_over_reference"] == pytest.approx(1 - look["return"], abs=1e-5)
-    assert list(trained.card["result"]["differences"]) == ["untrained"]
+    assert list(trained.card["result"]["differences"]) == ["untrained", "drawn"]
 
 
 def test_where_a_delta_is_asked_stopping_is_learned():

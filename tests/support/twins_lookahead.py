@@ -10,7 +10,8 @@ import numpy as np
 from scipy import integrate, special, stats
 
 from bandit_envs import Task
-from bandit_envs.problems.lookahead import ALL_GOOD, CELLS, COLUMNS, CONTROL, LIMIT, LOCAL, POINTS, REACH, STEPS, TOP_K
+from bandit_envs.problems.normal import COLUMNS, POINTS, STEPS
+from bandit_envs.problems.potential import ALL_GOOD, CELLS, CONTROL, LIMIT, LOCAL, REACH, TOP_K
 
 ndtr = special.ndtr
 ROOT_2_PI = np.sqrt(2 * np.pi)
@@ -108,8 +109,12 @@ class Slow:
         self.low, self.scale = (task.support[0], task.support[1] - task.support[0]) if self.beta else (0.0, 1.0)
         x = total.reshape(task.K, task.D)
         if self.beta:
-            self.n = pulls + 2.0
-            share = ((x - self.low * pulls[:, None]) / self.scale + 1) / self.n[:, None]
+            sums, place, worth = (x - self.low * pulls[:, None]) / self.scale, 0.5, 2.0
+            if self.potential.kind == CONTROL:
+                place = float(((sums[:, 0] + 1) / (pulls + 2)).mean())
+                worth = 1 / min(place, 1 - place)
+            self.n = pulls + worth
+            share = (sums + place * worth) / self.n[:, None]
             self.m, self.v = self.low + self.scale * share, self.scale**2 * share * (1 - share) / (self.n + 1)[:, None]
         else:
             place, worth = place_and_worth(task, pulls, x)
@@ -146,6 +151,8 @@ class Slow:
 
     def after(self, arm: int, R: float) -> float:
         kind = self.potential.kind
+        if kind == 2 and R > 0:
+            return self.phi(R) + self.slopes(R + 0.5)[arm]
         shares = not self.beta and not self.exactly or self.beta and (kind == 1 and R > 0)
         see = [self.local, self.top, self.good, self.beside][kind]
         if kind != 2 and shares or kind == 0 and not self.potential.exact or kind == 3 and self.beta:
@@ -237,7 +244,8 @@ class Slow:
             total += integrate.quad(inside, low, high, epsabs=1e-7)[0]
         return total / k / self.normaliser()
 
-    def good_chances(self, m: np.ndarray, v: np.ndarray, n: np.ndarray) -> np.ndarray:
+    def good_chances(self, m: np.ndarray, v: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The chances to be good, and to be the best."""
         p, K, m, s = self.potential, len(n), m[:, 0], np.sqrt(v[:, 0])
 
         def bound(x: Any) -> Any:
@@ -273,15 +281,37 @@ class Slow:
             chances = ndtr((edges - m[:, None]) / s[:, None])
             weights, tail = np.diff(chances, axis=1), 1 - chances[:, -1]
             below = ndtr((h((edges[1:] + edges[:-1]) / 2) - m[:, None]) / s[:, None])
-        return np.array([(weights[i] * np.delete(below, i, 0).prod(0)).sum() + tail[i] for i in range(K)])
+        others = np.array([np.delete(below, i, 0).prod(0) for i in range(K)])
+        ends, middles = (
+            np.pad(below, ((0, 0), (0, 1)), constant_values=1),
+            np.pad(others, ((0, 0), (0, 1)), mode="edge"),
+        )
+        middles[:, -1] = 1
+        best = np.diff(ends) * (middles[:, 1:] + middles[:, :-1]) / 2
+        return np.minimum((weights * others).sum(1) + tail, 1), best.sum(1)
 
     def good(self, m: np.ndarray, v: np.ndarray, n: np.ndarray, R: float) -> float:
-        p = np.minimum(self.good_chances(m, v, n), 1)
+        p, w = self.good_chances(m, v, n)
         if R <= 0:
             best = np.sort(p)[::-1]
             return float((2 * best.cumsum() / (np.arange(1, len(p) + 1) + p.sum())).max())
         z, G = special.ndtri(np.clip(p, 1e-8, 1 - 1e-8)), right_exactly if self.exactly else right
-        return 1 - sum(1 - G(z[i], R / (R + n[i])) for i in range(len(p))) / (2 * p.sum())
+        parts = self.parts(v, w)
+        share = parts @ (R / (R + n)) / parts.sum(1)
+        return 1 - sum(1 - G(z[i], share[i]) for i in range(len(p))) / (2 * p.sum())
+
+    def parts(self, v: np.ndarray, w: np.ndarray) -> np.ndarray:
+        """The variance, of each arm's distance from its boundary, that is each arm's."""
+        keep = 1 - self.potential.epsilon if self.potential.multiplicative else 1.0
+        return np.diag(v[:, 0]) + keep**2 * w * v[:, 0]
+
+    def slopes(self, R: float) -> np.ndarray:
+        """Of phi in the pulls of each arm."""
+        p, w = self.good_chances(self.m, self.v, self.n)
+        z, parts = special.ndtri(np.clip(p, 1e-8, 1 - 1e-8)), self.parts(self.v, w)
+        share = parts @ (R / (R + self.n)) / parts.sum(1)
+        in_share = np.exp(-(z**2) / share / 2) / (2 * np.pi * np.sqrt(share * (1 - share)))
+        return (in_share / parts.sum(1)) @ parts * self.n / (R + self.n) ** 2 / (2 * p.sum())
 
 
 assert (LOCAL, TOP_K, ALL_GOOD, CONTROL) == (0, 1, 2, 3)  # as `Slow.phi` has them
