@@ -507,7 +507,7 @@ def larger_shares(model, scratch, left, out):
         _look_around(model, scratch, left / K)
         _top_gains(model, scratch, R, out)
     else:
-        now = expected(model, scratch, 0.0, -1)
-        _good_value(model, scratch, R + 0.5, out)
+        _open_distributions(model, scratch)
+        now = _good_value(model, scratch, R + 0.5 if R > 0.0 else 0.0, out)
         for i in range(0 if R > 0.0 else K):
             out[i] = _good_after(model, scratch, i) - now
