@@ -92,24 +92,29 @@ class LookaheadScratch(NamedTuple):
 
 
 @inlined
-def _together(prior, pulls, total):
-    """The mean of BETA, as a share of the range, that all arms show, and its worth: the smaller count is 1.
+def _together(model, pulls, total, out):
+    """Fill out (D,) with the means of BETA, as shares of the range, that all arms show; returns their worth.
 
-    Where rates are small, as those of conversions are, a uniform prior has an arm never pulled better than all others.
+    Where rates are small, as those of conversions are, a uniform prior has an arm never pulled far from all others.
     """
-    place = 0.0
-    for i in range(len(pulls)):
-        place += (posterior(prior, float(pulls[i]), total[i])[0] - prior.low) / prior.scale / len(pulls)
-    return place, 1.0 / min(place, 1.0 - place)
+    prior, D, K = model.prior, len(out), len(pulls)
+    for j in range(D):
+        out[j], made, seen = 0.0, 2.0, 1.0
+        for i in range(K):
+            out[j] += (posterior(prior, float(pulls[i]), total[i * D + j])[0] - prior.low) / prior.scale / K
+            made += pulls[i]
+            seen += (total[i * D + j] - pulls[i] * prior.low) / prior.scale
+        out[j] = seen / made if model.potential.kind == LOCAL else out[j]
+    return 2.0 if model.potential.kind == LOCAL else 1.0 / min(out[0], 1.0 - out[0])
 
 
 @part
 def read(model, scratch, pulls, total):
     """Set what is believed of the arms; returns the number of pulls."""
-    K, spent, prior, middle, worth = len(pulls), 0, model.prior, 0.5, 2.0
+    K, spent, prior, worth = len(pulls), 0, model.prior, 2.0
     D = len(scratch.m) // K
     if model.pooled:
-        middle, worth = _together(prior, pulls, total)
+        worth = _together(model, pulls, total, scratch.place)
     if prior.kind == ARMS:
         worth = place_and_worth(prior.scale, model.places, model.known, pulls, total, scratch.place)
     for i in range(K):
@@ -123,6 +128,7 @@ def read(model, scratch, pulls, total):
                 scratch.m[at] = beyond if model.shifted else place + beyond
                 scratch.v[at], scratch.n[i] = prior.scale * prior.scale / n, n
             else:
+                middle = scratch.place[j] if model.pooled else 0.5
                 scratch.m[at], scratch.v[at], scratch.n[i] = posterior(prior, made, total[at], middle, worth)
     return spent
 
@@ -161,6 +167,10 @@ def relative_gains(model, scratch, pulls, total):
     """
     left = max(model.horizon - read(model, scratch, pulls, total), 0.0)
     larger_shares(model, scratch, left, scratch.gains)
+    if model.potential.kind == LOCAL:
+        for i in range(len(pulls)):
+            if pulls[i] == 0 and least_row(model, scratch.m, scratch.v, i * len(scratch.place))[0] > 0.0:
+                scratch.gains[i] = math.inf  # it would be left out, though it is believed to be in
 
 
 @lean
@@ -361,7 +371,7 @@ class Lookahead:
         kept = *tables(), np.stack([u, weight, u * u, 2 * u * weight]), np.stack([nodes, weights / weights.sum()])
         shifted = prior.kind == ARMS and potential.kind != LOCAL and not potential.multiplicative
         places, known = _places(potential, D)
-        together = prior.kind == BETA and potential.kind == CONTROL
+        together = prior.kind == BETA and (potential.kind == CONTROL or potential.kind == LOCAL and not potential.exact)
         self._model = LookaheadModel(
             potential, prior, self.horizon, scale, *kept, beta, points, places, known, shifted, False, together
         )
