@@ -27,10 +27,10 @@ CASES = [  # in words, keywords of the environment, episodes, and how many of th
     ("normal means, margin .2, K = 12", {"instance": {"sampler": NORMAL}, "margin": 0.2, "budget": 600}, 1500, 600),
     ("marks on [.3, .7], K = 10", {"instance": {"sampler": SCALE}, "budget": 400}, 1500, 600),
     ("marks of A/B tests, K = 10", {"instance": {"ab-tests": {"distribution": "marks"}}, "budget": 400}, 1500, 600),
-    ("conversions of 2 to 5 %, K = 10", {"instance": TEN, "budget": MANY}, 240, 80),
-    ("the same, lift 10 %, K = 5", {"instance": FIVE, "lift": 0.1, "budget": MANY}, 240, 80),
-    ("conversions of A/B tests, K = 10", {"instance": {"ab-tests": LIFTS}, "budget": MANY}, 240, 80),
-    ("revenue of A/B tests, K = 10", {"instance": {"ab-tests": SALES}, "budget": MANY}, 240, 80),
+    ("conversions of 2 to 5 %, K = 10", {"instance": TEN, "budget": MANY}, 600, 80),
+    ("the same, lift 10 %, K = 5", {"instance": FIVE, "lift": 0.1, "budget": MANY}, 600, 80),
+    ("conversions of A/B tests, K = 10", {"instance": {"ab-tests": LIFTS}, "budget": MANY}, 600, 80),
+    ("revenue of A/B tests, K = 10", {"instance": {"ab-tests": SALES}, "budget": MANY}, 600, 80),
 ]  # fmt: skip
 
 
