@@ -15,9 +15,9 @@ departures  D1 the paper takes phi(0), whose gain is nearly always exactly 0 whe
             D5 of samples without a known range, each arm is pulled once first, in order: place and spread of their
                means come from the arms
             D6 the answer is that of the environment, by the empirical means
-            D7 against a control, where by the samples so far fewer than `RARE` of each arm would lie at the rarer end
-               of a known range, all arms get equal numbers: one such sample of a control that is pulled oftener turns
-               all answers
+            D7 where by the samples so far fewer than `RARE` of each arm would lie at the rarer end of a known range,
+               all arms get equal numbers: one such sample of an arm that is pulled oftener turns all answers
+            D8 an arm never pulled is in no answer: where the prior of Threshold or Feasible has it in, it is pulled
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ import numpy as np
 
 from bandit_envs import Simulation
 from bandit_envs.kernels import episode_kernel, part
-from bandit_envs.problems import CONTROL, Lookahead, LookaheadModel, LookaheadScratch, relative_gains
+from bandit_envs.problems import Lookahead, LookaheadModel, LookaheadScratch, relative_gains
 from bandit_envs.simulation import Playing, Quiet, player
 
 from .core.agent import ALL_PROBLEMS, Agent, Floats, Ints, Observation
 
 TIE = 1e-12  # D4
-RARE = 1.0  # D7
+RARE = (1.0, 0.0, 1.6, 1.0)  # D7: of LOCAL, TOP_K, ALL_GOOD, CONTROL
 
 
 @part
@@ -43,7 +43,7 @@ def _few(model, made, sums):
     """Whether fewer than `RARE` samples of each arm would lie at the rarer end of their range."""
     t, prior = float(made.sum()), model.prior
     share = ((sums.sum() - t * prior.low) / prior.scale + 1.0) / (t + 2.0)
-    return model.horizon * min(share, 1.0 - share) < RARE * len(made)
+    return model.horizon * min(share, 1.0 - share) < RARE[model.potential.kind] * len(made)
 
 
 @episode_kernel
@@ -55,7 +55,7 @@ def largest_gain(e: int, made, sums, ranged, model: LookaheadModel, scratch: Loo
             if made[e, i] == 0:
                 return i  # D5
     relative_gains(model, scratch, made[e], sums[e])  # D1, D2, D3
-    if ranged and model.potential.kind == CONTROL and _few(model, made[e], sums[e]):
+    if ranged and _few(model, made[e], sums[e]):
         for i in range(K):
             scratch.gains[i] = -float(made[e, i])  # D7
     for i in range(1, K):

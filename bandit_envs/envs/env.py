@@ -14,7 +14,7 @@ from ..kernels import rng
 from ..simulation.simulator import PULLED
 from .drawing import Viewer, Window, image, text
 from .episodes import Array, Environment, Episodes, Info, read_options
-from .setting import resolve
+from .setting import SB3, resolve
 
 OPTIONS = ("episode",)  # of `reset`
 MODES = ("human", "ansi", "rgb_array")  # of `render`
@@ -90,7 +90,7 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
             raise ValueError(f"render_mode must be None or one of {list(MODES)}, got {render_mode!r:.200}")
         self.render_mode = render_mode
         self.setting = resolve(problem, **settings)
-        self.setting.advise(trains=False)
+        self.setting.advise(trains=False, below=SB3)  # TorchRL swallows the warnings of constructors
         self.observation_space, self.action_space = self.setting.observation_space(), self.setting.action_space()
         self._over = True
         self._open(1)

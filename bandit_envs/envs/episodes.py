@@ -17,13 +17,13 @@ from ..kernels.ahead import expect
 from ..kernels.checks import as_array, integer, integers
 from ..kernels.compiled import jit
 from ..kernels.naming import unknown
-from ..problems import BELIEFS, Problem
+from ..problems import BELIEFS, KEPT, Lookahead, Problem
 from ..problems.task import Task
 from ..simulation.arrays import ENDED, SPENT
 from ..simulation.simulator import UNCHECKED, Simulator
 from ..stopping import Certifier
 from .history import History
-from .observations import FeatureTable, with_pending
+from .observations import FeatureTable, box_of, with_pending
 from .setting import Setting, check_id
 from .waiting import Waiting
 
@@ -130,6 +130,10 @@ class Episodes:
         if self.waiting is not None:
             shown["pending"] = self.waiting.pending
         self._live = {**shown, "remaining": sim.remaining, "public_seed": sim.public_seed}
+        self._kept, self._view = np.full((count * believes, task.K, KEPT), np.nan), None
+        if type(self._lookahead) is Lookahead and task.observation in BELIEFS:
+            out = self._believed = np.empty((count, *box_of(task.K, task.observation).shape), np.float32)
+            self._view = self._lookahead.viewer(sim.pulls, sim.total, self._kept, setting.ranked, self.order, out)
         self._features = FeatureTable(task, self.problem, count) if task.observation == "features" else None
 
     def plain_arms(self, action: Any, shape: tuple[int, ...]) -> NDArray[np.int64]:
@@ -194,7 +198,10 @@ class Episodes:
             seen = self._features.fill(sim.pulls, self.seen(), sim.variance, sim.remaining)
         elif task.observation not in BELIEFS:
             seen = self._live.copy()
-        if self._lookahead is not None and (self.setting.ranked or task.observation in BELIEFS):
+        if self._view is not None:
+            self._view()
+            seen = self._believed.copy() if copy else self._believed
+        elif self._lookahead is not None and (self.setting.ranked or task.observation in BELIEFS):
             seen, self.order[...] = self._lookahead.view(sim.pulls, sim.total, seen, self.setting.ranked)
         elif copy:
             seen = {name: array.copy() for name, array in seen.items()} if isinstance(seen, dict) else seen.copy()
@@ -314,12 +321,12 @@ class Episodes:
         sim, waiting, look, gain = self.simulator, self.waiting, self._lookahead, self._gain
         if waiting is None or look is None or gain is None:
             return waiting.advance(arms, times, answers_checked, self._history) if waiting is not None else 0
-        look.gain(sim.pulls, sim.total, np.where(arms == self.stop, arms, -1), sim.status, gain)  # of those that stop
+        look.gain(sim.pulls, sim.total, np.where(arms == self.stop, arms, -1), sim.status, gain, self._kept)
         count = waiting.advance(arms, times, answers_checked, self._history, at_once=False)
         following, none = arms.copy(), np.zeros_like(sim.did)
         sim.reward += gain
         while waiting.follow(following, self._history, shows=False):
-            look.gain(sim.pulls, sim.total, following, none, gain)
+            look.gain(sim.pulls, sim.total, following, none, gain, self._kept)
             sim.reward += gain
             waiting.follow(following, self._history, shows=True)
         return count
@@ -332,7 +339,7 @@ class Episodes:
         """A step of arms (E,) that `pull` makes, and what goes with it."""
         sim = self.simulator
         if self._lookahead is not None and self._gain is not None:  # of the state before the step
-            self._lookahead.gain(sim.pulls, sim.total, arms, sim.status, self._gain)
+            self._lookahead.gain(sim.pulls, sim.total, arms, sim.status, self._gain, self._kept)
         count = pull()
         if count == UNCHECKED:
             return count

@@ -34,8 +34,8 @@ from .observations import NUMBERS, box_of
 
 REWARDS = ("score", "correct", "gain")
 # Modules that make or reset single environments for learners; SB3's `evaluate_policy`, for any agent, is in another.
-TRAINERS = "gymnasium.vector.", "ray.rllib.", "skrl.", "tianshou.", "torchrl.", "stable_baselines3.common.base_class"
-TRAINERS += ("stable_baselines3.common.vec_env.subproc_vec_env",)
+SB3 = ("stable_baselines3.common.base_class", "stable_baselines3.common.vec_env.subproc_vec_env")
+TRAINERS = (*SB3, "gymnasium.vector.", "ray.rllib.", "skrl.", "tianshou.", "torchrl.")
 _INT_MAX = np.iinfo(np.int64).max - 1  # Gymnasium's `sample` adds 1
 ROUNDING = 1e-9  # of the width of a range: samples of one's own arms may leave it by so much
 
@@ -71,12 +71,12 @@ class Setting:
         free = task.budget is not None and task.delta is None and task.pull_cost == 0
         return bare and free and task.actions == task.pull == "arm" and ours(self.problem)
 
-    def advise(self, trains: bool) -> None:
-        """Warn, once a process, of a learner that begins here; `trains`: whether it is known that one does."""
+    def advise(self, trains: bool, below: tuple[str, ...] = TRAINERS) -> None:
+        """Warn, once a process, of a learner that begins here: if it is known, or if a module `below` has called."""
         if not self.is_bare or LearnerWarning.given:
             return
         frame = None if trains else sys._getframe(2)
-        while frame is not None and not (trains := str(frame.f_globals.get("__name__")).startswith(TRAINERS)):
+        while frame is not None and not (trains := str(frame.f_globals.get("__name__")).startswith(below)):
             frame = frame.f_back
         if trains:
             LearnerWarning.given = True

@@ -189,7 +189,8 @@ class PureExplorationVectorEnv(Environment, VectorEnv[Any, Any, Any]):
         """The entries of the info for the order in which the arms of some slots (N,) were shown last."""
         if not self.setting.ranked:
             return {}
-        return {"order": np.where(slots[:, None], self._core.order, 0), "_order": slots.copy()}
+        order = self._core.order if slots is self._all else np.where(slots[:, None], self._core.order, 0)
+        return {"order": order.copy(), "_order": slots.copy()}
 
     def advance(self, actions: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], Info]:
         """`step` without the observations, which take the most time where they are features."""

@@ -52,7 +52,8 @@ def posterior(prior, pulls, total, place=0.5, worth=2.0):
     if prior.kind == BETA:
         n = pulls + worth
         share = ((total - pulls * prior.low) / prior.scale + place * worth) / n
-        share = max(min(share, 1.0 - 1.0 / n), 1.0 / n)  # sums of samples are rounded
+        least = min(place, 1.0 - place) * worth / n
+        share = max(min(share, 1.0 - least), least)  # sums of samples are rounded
         return prior.low + prior.scale * share, prior.scale * prior.scale * share * (1.0 - share) / (n + 1.0), n
     n = pulls + 1.0
     return (prior.low + total) / n, prior.scale * prior.scale / n, n

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..kernels.addresses import by_address
 from ..kernels.belief import ARMS, BETA, NORMAL, Prior, beta_below, place_and_worth, posterior, prior_of
-from ..kernels.compiled import inlined, lean, part
-from ..kernels.structs import fleeting
+from ..kernels.compiled import inlined, part
+from ..kernels.structs import kernel
 from .normal import POINTS, ROOT_2PI, tables, unit_points
 from .potential import (
     ALL_GOOD,
@@ -27,6 +28,7 @@ from .potential import (
     TOP_K,
     Floats,
     Potential,
+    Table,
     boundary_of,
     difference,
     expected,
@@ -36,14 +38,18 @@ from .potential import (
 )
 
 Ints = NDArray[np.int64]
+Cube = Annotated[Floats, 3]
 
 # Observations that show what is believed: how many numbers of each arm, how many after them, and their largest value.
 WIDEST = 10.0
+KEPT = 8  # of each arm what was given and found last by `_kept_sure`, and by `posterior`
+D, SD, OWN, N, FROM, OTHERS, CHANCE, GAIN, SUM, SHARED, ALIKE = range(11)  # rows of `LookaheadScratch.beliefs`
 TIED = 1e-9  # standard deviations that equal means are apart by, at most, as rounding has it
 BELIEFS = {"relative": (6, 4, WIDEST)}
 NEAR = 0.1  # of an arm on the boundary of CONTROL, times a sample, so that its chance to be wrong is bounded
 
 
+@by_address
 class LookaheadModel(NamedTuple):
     """A potential, a prior and the tables, as kernels take them."""
 
@@ -51,12 +57,13 @@ class LookaheadModel(NamedTuple):
     prior: Prior
     horizon: float  # T
     scale: float  # of TOP_K, what the mean of the k largest is divided by
-    normal: Floats  # (_, 4), Phi as cubics, one for each step
-    owen: Floats  # (_, COLUMNS + 1), T
-    legendre: Floats  # (4, POINTS), points u and weights on [0, 1]; u^2 and 2 u times the weights, dense at 0
-    hermite: Floats  # (2, NODES)
-    beta: Floats  # (LIMIT + 1, LIMIT + 1, 2 CELLS + 1), rows of ALL_GOOD for Beta(a, b); NaN: not yet made
-    points: Floats  # (3, CELLS), of [0, 1]: points, weights, h(points)
+    normal: Table  # (_, 4), Phi as cubics, one for each step
+    owen: Table  # (_, COLUMNS + 1), T
+    legendre: Table  # (4, POINTS), points u and weights on [0, 1]; u^2 and 2 u times the weights, dense at 0
+    hermite: Table  # (2, NODES)
+    beta: Cube  # (LIMIT + 1, LIMIT + 1, 2 CELLS + 1), rows of ALL_GOOD for Beta(a, b); NaN: not yet made
+    points: Table  # (3, CELLS), of [0, 1]: points, weights, h(points)
+    logs: Floats  # ln(n) of n = 1, 2, ..
     places: Floats  # (D,), of ARMS, and whether they are known; else they come from the arms
     known: bool
     shifted: bool  # whether means count from the place of ARMS on
@@ -66,7 +73,7 @@ class LookaheadModel(NamedTuple):
     pooled: bool  # whether the mean of BETA is that of all arms together
 
 
-@fleeting
+@by_address
 class LookaheadScratch(NamedTuple):
     """Scratch for one episode."""
 
@@ -74,42 +81,50 @@ class LookaheadScratch(NamedTuple):
     v: Floats
     n: Floats  # (K,)
     state: Floats  # (8,): TOP_K: c, width above, width below; ALL_GOOD: is Beta in the table, L, U, sum p
-    trial: Floats  # (2, 1): m and v of the arm that is tried, of Threshold
-    span: Floats  # (2, K), TOP_K: lowest and highest future mean of each arm; ALL_GOOD: w
+    trial: Table  # (2, 1): m and v of the arm that is tried, of Threshold
+    span: Table  # (2, K), TOP_K: lowest and highest future mean of each arm; ALL_GOOD: w
     best: Floats  # (K + 1,)
-    layers: Floats  # (k, 2 POINTS): P(N = j); q, EN, x: (2 POINTS,)
-    points: Floats  # (3, 2 POINTS)
-    chances: Floats  # (K, 2 POINTS): q of each arm
-    prefix: Floats  # (K, k, 2 POINTS): P(j of the arms before this one are above)
-    rows: Floats  # (K + 1, 2 CELLS + 1), ALL_GOOD: each arm's distribution and chances; last, the trial's
-    before: Floats  # (K + 1, CELLS), products of chances
+    layers: Table  # (k, 2 POINTS): P(N = j); q, EN, x: (2 POINTS,)
+    points: Table  # (3, 2 POINTS)
+    places: Ints  # (2 POINTS,), of the points in the table of Phi
+    chances: Table  # (K, 2 POINTS): q of each arm
+    prefix: Cube  # (K, k, 2 POINTS): P(j of the arms before this one are above)
+    rows: Table  # (K + 1, 2 CELLS + 1), ALL_GOOD: each arm's distribution and chances; last, the trial's
+    before: Table  # (K + 1, CELLS), products of chances
     p: Floats  # (K,)
     place: Floats  # (D,)
     gains: Floats  # (K,): see `relative_gains`
+    kept: Table  # (K, KEPT), for gains of all arms
+    beliefs: Table  # (11, K): see `_believe`
 
 
 # --- one episode, and many --------------------------------------------------------------------------------------------
 
 
 @inlined
-def _together(prior, pulls, total):
-    """The mean of BETA, as a share of the range, that all arms show, and its worth: the smaller count is 1.
+def _together(model, pulls, total, out):
+    """Fill out (D,) with the means of BETA, as shares of the range, that all arms show; returns their worth.
 
-    Where rates are small, as those of conversions are, a uniform prior has an arm never pulled better than all others.
+    Where rates are small, as those of conversions are, a uniform prior has an arm never pulled far from all others.
     """
-    place = 0.0
-    for i in range(len(pulls)):
-        place += (posterior(prior, float(pulls[i]), total[i])[0] - prior.low) / prior.scale / len(pulls)
-    return place, 1.0 / min(place, 1.0 - place)
+    prior, D, K = model.prior, len(out), len(pulls)
+    for j in range(D):
+        out[j], made, seen = 0.0, 2.0, 1.0
+        for i in range(K):
+            out[j] += (posterior(prior, float(pulls[i]), total[i * D + j])[0] - prior.low) / prior.scale / K
+            made += pulls[i]
+            seen += (total[i * D + j] - pulls[i] * prior.low) / prior.scale
+        out[j] = seen / made if model.potential.kind == LOCAL else out[j]
+    return 2.0 if model.potential.kind == LOCAL else 1.0 / min(out[0], 1.0 - out[0])
 
 
 @part
-def read(model, scratch, pulls, total):
-    """Set what is believed of the arms; returns the number of pulls."""
-    K, spent, prior, middle, worth = len(pulls), 0, model.prior, 0.5, 2.0
+def read(model, scratch, pulls, total, kept):
+    """Set what is believed of the arms; returns the number of pulls. What is `kept`, (K, KEPT), is used."""
+    K, spent, prior, worth = len(pulls), 0, model.prior, 2.0
     D = len(scratch.m) // K
     if model.pooled:
-        middle, worth = _together(prior, pulls, total)
+        worth = _together(model, pulls, total, scratch.place)
     if prior.kind == ARMS:
         worth = place_and_worth(prior.scale, model.places, model.known, pulls, total, scratch.place)
     for i in range(K):
@@ -122,34 +137,36 @@ def read(model, scratch, pulls, total):
                 beyond = (total[at] / made - place) * made / n if made > 0.0 else 0.0
                 scratch.m[at] = beyond if model.shifted else place + beyond
                 scratch.v[at], scratch.n[i] = prior.scale * prior.scale / n, n
+            elif D == 1 and not model.pooled and kept[i, 4] == made and kept[i, 5] == total[i]:
+                scratch.m[i], scratch.v[i], scratch.n[i] = kept[i, 6], kept[i, 7], made + worth
             else:
+                middle = scratch.place[j] if model.pooled else 0.5
                 scratch.m[at], scratch.v[at], scratch.n[i] = posterior(prior, made, total[at], middle, worth)
+                kept[i, 4], kept[i, 5], kept[i, 6], kept[i, 7] = made, total[at], scratch.m[at], scratch.v[at]
     return spent
 
 
-@lean
-def _potentials(model, scratch, pulls, total, left, out):
+@kernel
+def _potentials(model: LookaheadModel, scratch: LookaheadScratch, pulls, total, left, out):
     """Fill out (E,) with phi(R), for R = left[e] more pulls of each arm."""
     for e in range(len(out)):
-        read(model, scratch, pulls[e], total[e])
-        out[e] = expected(model, scratch, left[e], -1)
+        read(model, scratch, pulls[e], total[e], scratch.kept)
+        out[e] = expected(model, scratch, left[e], -1, scratch.kept)
         if model.shifted and model.potential.kind == TOP_K:
             out[e] += scratch.place[0] / model.scale
 
 
-@lean
-def _gains(model, scratch, pulls, total, arms, skipped, out):
+@kernel
+def _gains(model: LookaheadModel, scratch: LookaheadScratch, pulls, total, arms, skipped, kept, out):
     """Fill out (E,) with the gains of arms (E,); K stops: phi(0) less phi. Those of episodes that are skipped are 0."""
     K = pulls.shape[1]
     for e in range(len(out)):
         out[e] = 0.0
         if skipped[e] == 0 and 0 <= arms[e] <= K:
-            left = model.horizon - read(model, scratch, pulls[e], total[e])
-            phi = expected(model, scratch, max(left, 0.0) / K, -1)
-            if arms[e] == K:
-                out[e] = expected(model, scratch, 0.0, -1) - phi
-            else:
-                out[e] = expected(model, scratch, max(left - 1.0, 0.0) / K, arms[e]) - phi
+            left = model.horizon - read(model, scratch, pulls[e], total[e], kept[e])
+            phi = expected(model, scratch, max(left, 0.0) / K, -1, kept[e])
+            R, arm = (0.0, -1) if arms[e] == K else (max(left - 1.0, 0.0) / K, arms[e])
+            out[e] = expected(model, scratch, R, arm, kept[e]) - phi
 
 
 @part
@@ -159,63 +176,91 @@ def relative_gains(model, scratch, pulls, total):
     That is E phi(R) after one more pull of an arm, less phi(R), for the R that is left after it. A pull is a larger
     share throughout, of Threshold and at R = 0 too, but not of AllGood at R = 0.
     """
-    left = max(model.horizon - read(model, scratch, pulls, total), 0.0)
+    left = max(model.horizon - read(model, scratch, pulls, total, scratch.kept), 0.0)
     larger_shares(model, scratch, left, scratch.gains)
-
-
-@lean
-def _beliefs(model, scratch, pulls, total, out):
-    """Fill out (E, K, 4 or more) with d, its sd, the sd of the mean, and n.
-
-    For observation="relative" also with the arm that d is measured from: itself where that is known, -1 for the best;
-    and with the chance that other rows hold.
-    """
-    potential, K = model.potential, pulls.shape[1]
-    for e in range(len(out)):
-        read(model, scratch, pulls[e], total[e])
-        edge, spread, star, others = 0.0, 0.0, 0, 1.0
-        if potential.kind == TOP_K:
-            edge = middle(scratch, potential.k)
-        elif potential.kind == ALL_GOOD:
-            for i in range(K):
-                star = i if scratch.m[i] > scratch.m[star] else star
-            edge = boundary_of(potential, scratch.m[star])
-            spread = scratch.v[star] * ((1.0 - potential.epsilon) ** 2 if potential.multiplicative else 1.0)
-        for i in range(K):
-            if potential.kind == LOCAL:
-                d, s, others = least_row(model, scratch.m, scratch.v, i * potential.A.shape[1])
-                own = s
-            elif potential.kind == CONTROL:
-                star = potential.control
-                d, s, own, spread = difference(model, scratch, i)
-                own = math.sqrt(own)
-                if i == star:
-                    d, s, own = 0.0, math.sqrt(spread), -math.sqrt(spread)
-            else:
-                d, own = scratch.m[i] - edge, math.sqrt(scratch.v[i])
-                s = own if potential.kind == TOP_K or i == star else math.sqrt(scratch.v[i] + spread)
-            out[e, i, 0], out[e, i, 1], out[e, i, 2], out[e, i, 3] = d, s, own, scratch.n[i]
-            if model.relative:
-                out[e, i, 4] = i if potential.kind == LOCAL else (-1 if i == star else star)
-                out[e, i, 8] = others
-        if model.relative and potential.kind == TOP_K:
-            _to_the_other_side(scratch, potential.k, out[e])
+    if model.potential.kind == LOCAL:
+        for i in range(len(pulls)):
+            if pulls[i] == 0 and least_row(model, scratch.m, scratch.v, i * len(scratch.place))[0] > 0.0:
+                scratch.gains[i] = math.inf  # it would be left out, though it is believed to be in
 
 
 @part
-def _to_the_other_side(scratch, k, out):
+def _believe(model, scratch, pulls, total, kept):
+    """Set the rows of scratch.beliefs from D to OTHERS; returns the number of pulls.
+
+    d is measured from the arm in FROM: itself where the boundary is known, -1 for the best. OTHERS is the chance that
+    the other rows of A hold.
+    """
+    spent, potential, K, b = read(model, scratch, pulls, total, kept), model.potential, len(pulls), scratch.beliefs
+    edge, spread, star, others = 0.0, 0.0, 0, 1.0
+    if potential.kind == TOP_K:
+        edge = middle(scratch, potential.k)
+    elif potential.kind == ALL_GOOD:
+        for i in range(K):
+            star = i if scratch.m[i] > scratch.m[star] else star
+        edge = boundary_of(potential, scratch.m[star])
+        spread = scratch.v[star] * ((1.0 - potential.epsilon) ** 2 if potential.multiplicative else 1.0)
+    for i in range(K):
+        if potential.kind == LOCAL:
+            d, s, others = least_row(model, scratch.m, scratch.v, i * potential.A.shape[1])
+            own = s
+        elif potential.kind == CONTROL:
+            star = potential.control
+            d, s, own, spread = difference(model, scratch, i)
+            own = math.sqrt(own)
+            if i == star:
+                d, s, own = 0.0, math.sqrt(spread), -math.sqrt(spread)
+        else:
+            d, own = scratch.m[i] - edge, math.sqrt(scratch.v[i])
+            s = own if potential.kind == TOP_K or i == star else math.sqrt(scratch.v[i] + spread)
+        b[D, i], b[SD, i], b[OWN, i], b[N, i], b[OTHERS, i] = d, s, own, scratch.n[i], others
+        b[FROM, i] = i if potential.kind == LOCAL else (-1 if i == star else star)
+    if model.relative and potential.kind == TOP_K:
+        _to_the_other_side(scratch, potential.k, b)
+    return spent
+
+
+@kernel
+def _beliefs(model: LookaheadModel, scratch: LookaheadScratch, pulls, total, out):
+    """Fill out (E, K, 4) with d, its sd, the sd of the mean, and n."""
+    for e in range(len(out)):
+        _believe(model, scratch, pulls[e], total[e], scratch.kept)
+        for i in range(pulls.shape[1]):
+            for j in range(4):
+                out[e, i, j] = scratch.beliefs[j, i]
+
+
+@part
+def _to_the_other_side(scratch, k, b):
     """Measure d from the k-th largest mean, or, of the k arms with the largest, from the next; after `middle`."""
-    inside, outside, last, following = scratch.best[k - 1], scratch.best[k], -1, -1
-    for i in range(len(out)):  # of equal ones, the one that is known least
-        m, sd = scratch.m[i], out[i, 1]
-        if abs(m - inside) <= TIED * sd and (last < 0 or sd > (1.0 + TIED) * out[last, 1]):
+    inside, outside, last, following, K = scratch.best[k - 1], scratch.best[k], -1, -1, len(scratch.n)
+    for i in range(K):  # of equal ones, the one that is known least
+        m, sd = scratch.m[i], b[SD, i]
+        if abs(m - inside) <= TIED * sd and (last < 0 or sd > (1.0 + TIED) * b[SD, last]):
             last = i
-        if abs(m - outside) <= TIED * sd and (following < 0 or sd > (1.0 + TIED) * out[following, 1]):
+        if abs(m - outside) <= TIED * sd and (following < 0 or sd > (1.0 + TIED) * b[SD, following]):
             following = i
-    for i in range(len(out)):
-        other = following if out[i, 0] > TIED * out[i, 2] else last
+    for i in range(K):
+        other = following if b[D, i] > TIED * b[OWN, i] else last
         d, s = scratch.m[i] - scratch.m[other], math.sqrt(scratch.v[i] + scratch.v[other])
-        out[i, 0], out[i, 1], out[i, 4] = d if abs(d) > TIED * s else 0.0, s, other
+        b[D, i], b[SD, i], b[FROM, i] = d if abs(d) > TIED * s else 0.0, s, other
+
+
+@part
+def _rank(b, order):
+    """Put the order (K,) of arms, any one, in that of |d| / sd, ties by index, also those that rounding has split."""
+    x = b[CHANCE]
+    for i in range(len(order)):
+        x[i] = -1.0 if b[OWN, i] < 0.0 else abs(b[D, i]) / b[SD, i]
+    for tied in (False, True):
+        first, before = 0, x[order[0]]
+        for j in range(1, len(order)):
+            arm, i, now = order[j], j, x[order[j]]
+            first, before = j if tied and now - before > TIED else first, now
+            while i > first and (order[i - 1] > arm if tied or x[order[i - 1]] == now else x[order[i - 1]] > now):
+                order[i] = order[i - 1]
+                i -= 1
+            order[i] = arm
 
 
 @inlined
@@ -229,74 +274,81 @@ def _softened(x):
     return _within(x / math.sqrt(1.0 + abs(x)))
 
 
-@inlined
-def _share_out(beliefs, j):
-    """Give arm j, and those that are believed the same, equal parts of what others measure from it."""
-    alike = 0.0
-    for i in range(len(beliefs)):
-        alike += _is_alike(beliefs[i], beliefs[j])
-    for i in range(len(beliefs)):
-        if _is_alike(beliefs[i], beliefs[j]):
-            beliefs[i, 7] += beliefs[j, 9] / alike
+@part
+def _share_out(b, j):
+    """Give arm j, and those of which the same is believed, but for rounding, equal parts of what it has in SHARED."""
+    d, own, tied, alike = b[D], b[OWN], TIED * abs(b[OWN, j]), b[ALIKE]
+    for i in range(len(d)):
+        alike[i] = abs(d[i] - d[j]) <= tied and abs(own[i] - own[j]) <= tied and b[N, i] == b[N, j]
+    part = b[SHARED, j] / alike.sum()
+    for i in range(len(d)):
+        b[SUM, i] += part if alike[i] > 0.0 else 0.0
 
 
-@inlined
-def _is_alike(one, other):
-    """Whether the same is believed of two arms, but for rounding."""
-    tied = TIED * abs(other[2])
-    return abs(one[0] - other[0]) <= tied and abs(one[2] - other[2]) <= tied and one[3] == other[3]
+@part
+def _show_relative(model, scratch, horizon, spent, order, out):
+    """Fill out (6 K + 4,) with what observation="relative" shows of the beliefs that are set, see docs/potential.md."""
+    K, b, best, square = len(order), scratch.beliefs, -math.inf, 0.0
+    left, usual = horizon * (1.0 - spent / horizon), math.log(horizon / K)
+    R = max(left - 1.0, 0.0) / K + 0.5  # pulls of each arm to come, in the middle of the next pull
+    for i in range(K):
+        b[SHARED, i] = b[N, np.int64(max(b[FROM, i], 0.0))]
+    for i in range(K):
+        # Of the variance of d, the share that is resolved, and what stays; each pull of the arm resolves more.
+        d, s, own, n, m = b[D, i], b[SD, i], b[OWN, i], b[N, i], b[SHARED, i]
+        now = own * own / (s * s)
+        resolved = now * R / (R + n) + (1.0 - now) * R / (R + m)
+        stays = now * n / (R + n) + (1.0 - now) * m / (R + m)
+        b[CHANCE, i], b[SUM, i] = -0.5 * d * d / (s * s * resolved), s * s * math.sqrt(resolved * stays)
+        b[GAIN, i], b[SHARED, i] = own * own * n / ((R + n) * (R + n)), d * d + s * s
+        if model.potential.kind == CONTROL:
+            w = 0.5 * d * d / (s * s)
+            b[CHANCE, i], b[SUM, i] = -w - 0.5 * math.log(w + NEAR / n + NEAR / m), s * s
+            b[GAIN, i] = own * own / n
+    for i in range(K):
+        square += b[SHARED, i]
+        b[CHANCE, i] -= math.log(b[SUM, i])
+        best = max(best, b[CHANCE, i]) if b[FROM, i] >= 0.0 else best
+        b[SUM, i] = b[SHARED, i] = 0.0
+    for i in range(K):
+        j = np.int64(b[FROM, i])
+        if j >= 0:
+            chance = math.exp(b[CHANCE, i] - best)
+            b[SUM, i] += chance
+            if b[FROM, j] != i and j != i:
+                b[SHARED, j] += chance
+    for j in range(K):
+        if b[SHARED, j] > 0.0:
+            _share_out(b, j)
+    best, inverse = 0.0, math.sqrt(K / square)
+    for i in range(K):
+        b[GAIN, i] *= b[SUM, i]
+        best = max(best, b[GAIN, i])
+    for i in range(K):
+        n, whole = b[N, i], np.int64(b[N, i])
+        b[N, i] = model.logs[whole - 1] if n == whole and n <= len(model.logs) else math.log(n)
+        b[GAIN, i] = math.log(max(b[GAIN, i] / best, 1e-300))
+    for i in range(K):
+        b[CHANCE, i], b[GAIN, i] = _softened(b[D, i] / b[SD, i]), _softened(b[GAIN, i])
+        b[OWN, i] = b[OWN, i] / b[SD, i] * b[OTHERS, i]
+    for j in range(K):
+        i = order[j]
+        out[6 * j], out[6 * j + 1], out[6 * j + 2] = b[CHANCE, i], b[GAIN, i], _within(0.5 * (b[N, i] - usual))
+        out[6 * j + 3], out[6 * j + 4] = _within(b[D, i] * inverse), _within(b[SD, i] * inverse)
+        out[6 * j + 5] = b[OWN, i]
+    out[6 * K], out[6 * K + 1] = 2.0 * left / horizon - 1.0, _within(0.5 * math.log1p(left / K) - 1.0)
+    out[6 * K + 2], out[6 * K + 3] = _within(0.5 * usual - 1.0), _within(0.5 * math.log(0.1 * K))
 
 
-@lean
-def _show_relative(beliefs, horizon, against, order, share, out):
-    """Fill out (E, 6 K + 4) with what docs/potential.md says of beliefs (E, K, 10); against: those with a control."""
-    K = order.shape[1]
-    for e in range(len(out)):
-        left, square, best = horizon * (1.0 - share[e]), 0.0, -math.inf
-        R = max(left - 1.0, 0.0) / K + 0.5  # pulls of each arm to come, in the middle of the next pull
-        for i in range(K):
-            d, s, own, n = beliefs[e, i, 0], beliefs[e, i, 1], beliefs[e, i, 2], beliefs[e, i, 3]
-            other = beliefs[e, i, 4]
-            square += d * d + s * s
-            # Of the variance of d, the share that is resolved, and what stays; each pull of the arm resolves more.
-            now, m = own * own / (s * s), beliefs[e, np.int64(max(other, 0.0)), 3]
-            resolved = now * R / (R + n) + (1.0 - now) * R / (R + m)
-            stays = now * n / (R + n) + (1.0 - now) * m / (R + m)
-            chance = -0.5 * d * d / (s * s * resolved) - math.log(s * s * math.sqrt(resolved * stays))
-            slope = own * own * n / ((R + n) * (R + n))
-            if against:
-                w = 0.5 * d * d / (s * s)
-                chance, slope = -w - 0.5 * math.log(w + NEAR / n + NEAR / m) - math.log(s * s), own * own / n
-            beliefs[e, i, 5], beliefs[e, i, 6], beliefs[e, i, 7] = chance, slope, 0.0
-            beliefs[e, i, 9] = 0.0
-            best = max(best, chance) if other >= 0.0 else best
-        for i in range(K):
-            j = np.int64(beliefs[e, i, 4])
-            if j >= 0:
-                chance = math.exp(beliefs[e, i, 5] - best)
-                beliefs[e, i, 7] += chance
-                if beliefs[e, j, 4] != i and j != i:
-                    beliefs[e, j, 9] += chance
-        for j in range(K):
-            if beliefs[e, j, 9] > 0.0:
-                _share_out(beliefs[e], j)
-        best, inverse, usual = 0.0, math.sqrt(K / square), math.log(horizon / K)
-        for i in range(K):
-            beliefs[e, i, 6] *= beliefs[e, i, 7]
-            best = max(best, beliefs[e, i, 6])
-        for j in range(K):
-            i = order[e, j]
-            d, s, own, n = beliefs[e, i, 0], beliefs[e, i, 1], beliefs[e, i, 2], beliefs[e, i, 3]
-            out[e, 6 * j] = _softened(d / s)
-            out[e, 6 * j + 1] = _softened(math.log(max(beliefs[e, i, 6] / best, 1e-300)))
-            out[e, 6 * j + 2] = _within(0.5 * (math.log(n) - usual))
-            out[e, 6 * j + 3] = _within(d * inverse)
-            out[e, 6 * j + 4] = _within(s * inverse)
-            out[e, 6 * j + 5] = own / s * beliefs[e, i, 8]
-        out[e, 6 * K] = 2.0 * left / horizon - 1.0
-        out[e, 6 * K + 1] = _within(0.5 * math.log1p(left / K) - 1.0)
-        out[e, 6 * K + 2] = _within(0.5 * usual - 1.0)
-        out[e, 6 * K + 3] = _within(0.5 * math.log(0.1 * K))
+@kernel
+def _view(model: LookaheadModel, scratch: LookaheadScratch, pulls, total, kept, horizon, ranked: bool, order, out):
+    """Rank the arms, if they are, from any order (E, K) on; fill out (E, 6 K + 4), or nothing of (E, 0)."""
+    for e in range(len(order)):
+        spent = _believe(model, scratch, pulls[e], total[e], kept[e])
+        if ranked:
+            _rank(scratch.beliefs, order[e])
+        if out.shape[1] > 0:
+            _show_relative(model, scratch, horizon, spent, order[e], out[e])
 
 
 # --- in Python --------------------------------------------------------------------------------------------------------
@@ -350,21 +402,19 @@ class Lookahead:
         K, D, k = task.K, task.D, potential.k
         self._given = task, potential
         prior, total = prior_of(task.support, task.centre, task.sigma), task.payable or task.max_pulls
-        self.K, self.D, self.horizon = K, D, math.nan if total is None else float(total)
+        self.K, self.D, self._scale, self.horizon = K, D, float(task.scale), math.nan if total is None else float(total)
         # Kernels are compiled once more for read-only arrays, and for those of other layouts.
         potential = potential._replace(A=np.array(potential.A, np.float64), b=np.array(potential.b, np.float64))
         scale = _expected_range(prior, K, k) if potential.kind == TOP_K else 1.0
         distributions = prior if potential.kind == ALL_GOOD else Prior(NORMAL, 0.0, 1.0)
         beta, points = _beta_table(distributions, potential.epsilon, potential.multiplicative)
-        nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
-        u, weight = unit_points(POINTS)
-        kept = *tables(), np.stack([u, weight, u * u, 2 * u * weight]), np.stack([nodes, weights / weights.sum()])
+        (nodes, weights), (u, weight) = np.polynomial.hermite_e.hermegauss(NODES), unit_points(POINTS)
+        kept: Any = *tables(), np.stack([u, weight, u * u, 2 * u * weight]), np.stack([nodes, weights / weights.sum()])
         shifted = prior.kind == ARMS and potential.kind != LOCAL and not potential.multiplicative
-        places, known = _places(potential, D)
         together = prior.kind == BETA and potential.kind == CONTROL
-        self._model = LookaheadModel(
-            potential, prior, self.horizon, scale, *kept, beta, points, places, known, shifted, False, together
-        )
+        logs = np.array([*map(math.log, range(1, 1024))])
+        kept = *kept, beta, points, logs, *_places(potential, D), shifted, False, together
+        self._model = LookaheadModel(potential, prior, self.horizon, scale, *kept)
         self._shown = self._model._replace(relative=task.observation == "relative")
         self._scratch = self.parts()[1]
 
@@ -377,9 +427,10 @@ class Lookahead:
         K, k, kind = self.K, self._model.potential.k, self._model.potential.kind
         rows, top, points = K + 1 if kind == ALL_GOOD else 1, K if kind == TOP_K else 1, 2 * POINTS
         arms: list[Any] = [K * self.D, K * self.D, K, 8, (2, 1), (2, K), K + 1]
-        places: list[Any] = [(k, points), (3, points), (top, points), (top, k, points)]
-        cells: list[Any] = [(rows, 2 * CELLS + 1), (rows, CELLS), K, self.D, K]
-        return self._model, LookaheadScratch(*map(np.empty, arms + places + cells))
+        places: list[Any] = [(k, points), (3, points), points, (top, points), (top, k, points)]
+        cells: list[Any] = [(rows, 2 * CELLS + 1), (rows, CELLS), K, self.D, K, (K, KEPT), (ALIKE + 1, K)]
+        made = LookaheadScratch(*(np.full(shape, math.nan) for shape in arms + places + cells))
+        return self._model, made._replace(places=np.zeros(points, np.int64))
 
     def _seen(
         self, pulls: NDArray[Any], total: Floats, model: LookaheadModel | None = None
@@ -409,12 +460,14 @@ class Lookahead:
             self.gain(pulls, total, np.full(len(pulls), arm), none, out[arm])
         return out.T
 
-    def gain(self, pulls: Ints, total: Floats, arms: Ints, skipped: NDArray[np.uint8], out: Floats) -> None:
+    def gain(self, pulls: Ints, total: Floats, arms: Ints, skipped: Any, out: Floats, kept: Any = None) -> None:
         """Fill out (E,) with the expected gain of one more pull of arms (E,), or, where it is K, of stopping now.
 
-        Episodes whose `skipped` (E,) is not 0 get 0, as numbers do that are no arms. Pulls and sums: see `value`.
+        Episodes whose `skipped` (E,) is not 0 get 0, as numbers do that are no arms. Pulls and sums: see `value`. What
+        is `kept`, (E, K, KEPT), NaN at first, makes the next steps of the same episodes quicker.
         """
-        _gains(*self._seen(pulls, total), arms, skipped, out)
+        kept = np.full((len(pulls), self.K, KEPT), math.nan) if kept is None else kept
+        _gains(*self._seen(pulls, total), arms, skipped, kept, out)
 
     def beliefs(self, pulls: Ints, total: Floats) -> Floats:
         """(E, K, 4): distance d of each mean from its boundary, the sd of d, the sd of the mean, and n.
@@ -425,51 +478,37 @@ class Lookahead:
         "sd of the mean" is negative: -a times it. Means are those of the posterior. With the observation "relative" of
         the task they are those of docs/potential.md.
         """
-        return self._all_beliefs(pulls, total)[..., :4]
-
-    def _all_beliefs(self, pulls: Ints, total: Floats) -> Floats:
-        """The same, and with the observation "relative" scratch behind it, (E, K, 10)."""
-        out = np.empty((len(pulls), self.K, 10 if self._shown.relative else 4))
+        out = np.empty((len(pulls), self.K, 4))
         _beliefs(*self._seen(pulls, total, self._shown), out)
         return out
 
     def view(self, pulls: Ints, total: Floats, seen: Any = None, ranked: bool = False) -> tuple[Any, Ints]:
         """What a learner sees, and the arms (E, K) in the order in which it sees them.
 
-        Args:
-            pulls, total: see `value`.
-            seen: statistics, or features (E, K F), by arm, to be put in order. With the observation "relative" of the
-                task they are not read: the numbers of docs/potential.md are shown, float32, as many as `BELIEFS` says.
-            ranked: the order is that of |d| / sd of `beliefs`, least sure first, ties by index, a control before all;
-                else that of the index.
+        `seen`: statistics, or features (E, K F), by arm, to be put in order; with the observation "relative" of the
+        task they are not read: the numbers of docs/potential.md are shown, float32, as many as `BELIEFS` says. If
+        `ranked`, the order is that of |d| / sd of `beliefs`, least sure first, ties by index, a control before all.
         """
-        beliefs, E, form = self._all_beliefs(pulls, total), len(pulls), self._given[0].observation
-        order = np.tile(np.arange(self.K), (E, 1))
-        if ranked:
-            certainty = np.where(beliefs[..., 2] < 0, -1.0, np.abs(beliefs[..., 0]) / beliefs[..., 1])
-            order = np.argsort(certainty, axis=1, kind="stable")
-            ranked_ones = np.take_along_axis(certainty, order, axis=1)
-            steps = np.diff(ranked_ones, axis=1, prepend=ranked_ones[:, :1])
-            if ((steps > 0.0) & (steps <= TIED)).any():  # ties that rounding has split
-                order = np.take_along_axis(order, np.lexsort((order, (steps > TIED).cumsum(axis=1))), axis=1)
-        if form in BELIEFS:
-            each, more, _ = BELIEFS[form]
-            out, scale = np.empty((E, each * self.K + more), np.float32), float(self._given[0].scale)
-            against = self._model.potential.kind == CONTROL
-            _show_relative(beliefs, scale, against, order, pulls.sum(axis=1) / scale, out)
-            return out, order
-        return self.in_order(seen, order), order
+        E, form = len(pulls), self._given[0].observation
+        each, more, _ = BELIEFS.get(form, (0, 0, 0.0))
+        order, out = np.tile(np.arange(self.K), (E, 1)), np.empty((E, each * self.K + more), np.float32)
+        kept = np.full((E, self.K, KEPT), math.nan)
+        _view(*self._seen(pulls, total, self._shown), kept, self._scale, ranked, order, out)
+        return (out if form in BELIEFS else self.in_order(seen, order)), order
 
     def in_order(self, seen: Any, order: Ints) -> Any:
         """Statistics, or features (E, K F), by arm, in the orders (E, K)."""
         if not isinstance(seen, dict):
-            E = len(order)
-            return np.take_along_axis(seen.reshape(E, self.K, -1), order[..., None], axis=1).reshape(E, -1)
+            return np.take_along_axis(seen.reshape(*order.shape, -1), order[..., None], axis=1).reshape(len(order), -1)
         found = {}
         for name, array in seen.items():
             places = order if array.ndim == 2 else order[..., None]
             found[name] = np.take_along_axis(array, places, axis=1) if array.shape[1] == self.K else array.copy()
         return found
+
+    def viewer(self, pulls: Ints, total: Floats, kept: Floats, ranked: bool, order: Ints, out: Any) -> Any:
+        """A function that sets the orders (E, K) of the arms, if ranked, and fills out (E, 6 K + 4): quick `view`."""
+        return _view.bound(*self._seen(pulls, total, self._shown), kept, self._scale, ranked, order, out)
 
     def arms(self, order: Ints, ranks: Ints) -> Ints:
         """The arms (E,) that ranks (E,) name; what is no rank stays."""

@@ -30,6 +30,18 @@ def below(normal, u):
     return normal[i, 0] + f * (normal[i, 1] + f * (normal[i, 2] + f * normal[i, 3]))
 
 
+@part
+def fill_below(normal, m, inverse, x, places, q):
+    """Fill q with below(normal, (m - x) inverse), in two loops, of which the first is vectorised."""
+    for g in range(2 * POINTS):
+        u = (m - x[g]) * inverse
+        u = (max(u, -FAR) + FAR if u < FAR else 2.0 * FAR) * FINE
+        places[g], q[g] = np.int64(u), u - np.int64(u)
+    for g in range(2 * POINTS):
+        i, f = np.uint64(places[g]), q[g]
+        q[g] = normal[i, 0] + f * (normal[i, 1] + f * (normal[i, 2] + f * normal[i, 3]))
+
+
 @inlined
 def part_above(normal, d, s):
     """E (X)^+ of X ~ N(d, s^2)."""

@@ -29,7 +29,7 @@ CONTROL     (BetterThanControl) d_i = mean_i - a mean_c - b, c the control, s^2 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,9 +37,10 @@ from numpy.typing import NDArray
 from ..kernels.belief import BETA, EXACT, beta_below, sampled
 from ..kernels.compiled import inlined, part
 from ..kernels.rng import normal_quantile
-from .normal import POINTS, below, part_above, resolved, tolerated
+from .normal import POINTS, below, fill_below, part_above, resolved, tolerated
 
 Floats = NDArray[np.float64]
+Table = Annotated[Floats, 2]
 
 LOCAL, TOP_K, ALL_GOOD, CONTROL, SAMPLED = 0, 1, 2, 3, 4  # SAMPLED: see `bandit_envs.problems.sampled`
 CELLS, NODES = 25, 16  # of p; of a sample
@@ -51,7 +52,7 @@ class Potential(NamedTuple):
     """Which potential a problem has, and its numbers: see the head of this file."""
 
     kind: int  # LOCAL, TOP_K, ALL_GOOD or CONTROL
-    A: Floats = np.zeros((0, 0))  # (M, D), of LOCAL: the arms wanted have A x <= b; of CONTROL a, (1, 1)
+    A: Table = np.zeros((0, 0))  # (M, D), of LOCAL: the arms wanted have A x <= b; of CONTROL a, (1, 1)
     b: Floats = np.zeros(0)  # (M,)
     tolerance: float = 0.0  # arms nearer to the boundary than this may be answered either way
     exact: bool = False  # whether phi(0) is that of Beta distributions (M = D = 1)
@@ -94,13 +95,15 @@ def least_row(model, m, v, at):
             slack -= a * m[at + i]
             square += a * a * v[at + i]
         sd = math.sqrt(square)
+        if M == 1:
+            return slack, sd, below(model.normal, math.inf)
         chance *= below(model.normal, slack / sd)
         if slack / sd < least:
             others *= below(model.normal, least)
             d, s, least = slack, sd, slack / sd
         else:
             others *= below(model.normal, slack / sd)
-    if M > 1 and not model.relative:
+    if not model.relative:
         d = s * normal_quantile(max(min(chance, 1.0 - 1e-9), 1e-9))
     return d, s, others
 
@@ -110,6 +113,14 @@ def _sure(model, d, s, r):
     """The chance that an arm at d, of the sd s, is classified right once the share r is resolved."""
     t = model.potential.tolerance
     return resolved(model, d / s, r) if t == 0.0 else tolerated(model, d / s, r, t / s)
+
+
+@inlined
+def _kept_sure(model, d, s, r, kept):
+    """The same, of which `kept` (4,) has the last one: what was given, and what it is."""
+    if kept[0] != d or kept[1] != s or kept[2] != r:
+        kept[0], kept[1], kept[2], kept[3] = d, s, r, _sure(model, d, s, r)
+    return kept[3]
 
 
 @part
@@ -123,16 +134,16 @@ def _beta_sure(model, m, n):
 
 
 @inlined
-def _arm_value(model, m, v, at, n, R):
+def _arm_value(model, m, v, at, n, R, kept):
     """The chance that an arm is classified right after R more pulls."""
     if R <= 0.0 and model.potential.exact and model.prior.kind == BETA and n <= EXACT:
         return _beta_sure(model, m[at], n)
     d, s, _ = least_row(model, m, v, at)
-    return _sure(model, d, s, R / (R + n))
+    return _kept_sure(model, d, s, R / (R + n), kept)
 
 
 @part
-def _arm_after(model, scratch, i, R):
+def _arm_after(model, scratch, i, R, kept):
     """Its expectation over the next sample of arm i."""
     D, n = model.potential.A.shape[1], scratch.n[i]
     if model.prior.kind != BETA or not model.potential.exact:
@@ -142,7 +153,7 @@ def _arm_after(model, scratch, i, R):
     for outcome in range(2):
         now, spread, chance = sampled(model.prior, scratch.m[i], scratch.v[i], n, float(outcome), 0.0)
         scratch.trial[0, 0], scratch.trial[1, 0] = now, spread
-        found += chance * _arm_value(model, scratch.trial[0], scratch.trial[1], 0, n + 1.0, R)
+        found += chance * _arm_value(model, scratch.trial[0], scratch.trial[1], 0, n + 1.0, R, kept)
     return found
 
 
@@ -158,7 +169,7 @@ def difference(model, scratch, i):
 
 
 @part
-def _beside(model, scratch, i, R, arm):
+def _beside(model, scratch, i, R, arm, kept):
     """The chance that an arm is classified right after R more pulls of all, and one of `arm` (-1: of none)."""
     c, n, m = model.potential.control, scratch.n[i], scratch.n[model.potential.control]
     if i == c:
@@ -166,7 +177,7 @@ def _beside(model, scratch, i, R, arm):
     d, s, own, other = difference(model, scratch, i)
     here, there = R + (1.0 if i == arm else 0.0), R + (1.0 if c == arm else 0.0)
     resolved = own * here / (here + n) + other * there / (there + m)
-    return _sure(model, d, s, resolved / (own + other))
+    return _kept_sure(model, d, s, resolved / (own + other), kept)
 
 
 # --- TOP_K ------------------------------------------------------------------------------------------------------------
@@ -194,14 +205,13 @@ def _look_around(model, scratch, R):
 
 
 @part
-def _exceeds(model, scratch, i, pulls, q):
-    """E (m'_i - c)^+ after so many pulls; fill q (2 POINTS,) with P(m'_i > x)."""
-    x, normal, m, n = scratch.points[0], model.normal, scratch.m[i], scratch.n[i]
-    s = math.sqrt(scratch.v[i] * pulls / (pulls + n))
-    inverse = 1.0 / max(s, 1e-300)
-    for g in range(2 * POINTS):
-        q[g] = below(normal, (m - x[g]) * inverse)
-    return part_above(normal, m - scratch.state[0], s)
+def _exceeds(model, scratch, i, pulls, q, kept):
+    """E (m'_i - c)^+ after so many pulls; fill q (2 POINTS,) with P(m'_i > x). Of the former see `_kept_sure`."""
+    m, d, s = scratch.m[i], scratch.m[i] - scratch.state[0], math.sqrt(scratch.v[i] * pulls / (pulls + scratch.n[i]))
+    fill_below(model.normal, m, 1.0 / max(s, 1e-300), scratch.points[0], scratch.places, q)
+    if kept[0] != d or kept[1] != s:
+        kept[0], kept[1], kept[3] = d, s, part_above(model.normal, d, s)
+    return kept[3]
 
 
 @inlined
@@ -222,17 +232,14 @@ def _set_points(model, scratch):
 @inlined
 def _one_more(layers, q, rest):
     """Take one more arm, which is above with the chances q, into the distribution of how many are."""
-    for j in range(rest - 1, 0, -1):
+    for j in range(rest - 1, -1, -1):
         for g in range(2 * POINTS):
-            layers[j, g] += q[g] * (layers[j - 1, g] - layers[j, g])
-    if rest > 0:
-        for g in range(2 * POINTS):
-            layers[0, g] -= q[g] * layers[0, g]
+            layers[j, g] += q[g] * ((layers[j - 1, g] if j > 0 else 0.0) - layers[j, g])
     return 0
 
 
 @part
-def _top_value(model, scratch, R, arm):
+def _top_value(model, scratch, R, arm, kept):
     """phi(R), the arm (unless it is -1) being pulled once before."""
     K, k = len(scratch.n), model.potential.k
     c, above, below = scratch.state[0], scratch.state[1], scratch.state[2]
@@ -245,8 +252,8 @@ def _top_value(model, scratch, R, arm):
             continue
         if scratch.span[1, i] <= c - below:
             continue
-        total += _exceeds(model, scratch, i, R + 1.0 if i == arm else R, q)
-        for g in range(points):
+        total += _exceeds(model, scratch, i, R + 1.0 if i == arm else R, q, kept[i])
+        for g in range(POINTS):
             many[g] += q[g]
         _one_more(layers, q, rest)
     for g in range(points):
@@ -281,7 +288,7 @@ def _top_gains(model, scratch, R, out):
         if scratch.span[0, i] >= c + above or scratch.span[1, i] <= c - below:
             continue
         chance = scratch.chances[i]
-        out[i] = -_exceeds(model, scratch, i, R, chance)
+        out[i] = -_exceeds(model, scratch, i, R, chance, scratch.kept[i])
         for j in range(rest):
             for g in range(points):
                 scratch.prefix[i, j, g] = layers[j, g]
@@ -291,7 +298,7 @@ def _top_gains(model, scratch, R, out):
         if scratch.span[0, i] >= c + above or scratch.span[1, i] <= c - below:
             continue
         chance = scratch.chances[i]
-        out[i] += _exceeds(model, scratch, i, R + 1.0, q)
+        out[i] += _exceeds(model, scratch, i, R + 1.0, q, scratch.kept[i])
         fewer[:] = 0.0
         for j in range(rest):
             for g in range(points):
@@ -459,23 +466,23 @@ def _good_after(model, scratch, i):
 
 
 @part
-def expected(model, scratch, R, arm):
+def expected(model, scratch, R, arm, kept):
     """phi(R) of the state that was read, which comes first; of an arm that is not -1, E phi(R) over its next sample."""
-    kind, K = model.potential.kind, len(scratch.n)
+    kind, K, D = model.potential.kind, len(scratch.n), model.potential.A.shape[1]
     if kind in (LOCAL, CONTROL):
-        D, found = model.potential.A.shape[1], _arm_after(model, scratch, arm, R) if kind == LOCAL and arm >= 0 else 0.0
+        found = _arm_after(model, scratch, arm, R, kept[arm]) if kind == LOCAL and arm >= 0 else 0.0
         for i in range(K):
             if kind == CONTROL:
-                found += _beside(model, scratch, i, R, arm)
+                found += _beside(model, scratch, i, R, arm, kept[i])
             elif i != arm:
-                found += _arm_value(model, scratch.m, scratch.v, i * D, scratch.n[i], R)
+                found += _arm_value(model, scratch.m, scratch.v, i * D, scratch.n[i], R, kept[i])
         return found / K
     if kind == TOP_K:
         if R <= 0.0:
             return _top_now(model, scratch, arm)
         if arm < 0:
             _look_around(model, scratch, R)
-        return _top_value(model, scratch, R, arm)
+        return _top_value(model, scratch, R, arm, kept)
     if arm < 0:
         _open_distributions(model, scratch)
     elif R <= 0.0:
@@ -500,9 +507,9 @@ def larger_shares(model, scratch, left, out):
         out[c] = 0.0
         for i in range(K):
             if i != c:
-                now = _beside(model, scratch, i, R, -1)
-                out[i] = _beside(model, scratch, i, R, i) - now
-                out[c] += _beside(model, scratch, i, R, c) - now
+                now = _beside(model, scratch, i, R, -1, scratch.kept[i])
+                out[i] = _beside(model, scratch, i, R, i, scratch.kept[i]) - now
+                out[c] += _beside(model, scratch, i, R, c, scratch.kept[i]) - now
     elif model.potential.kind == TOP_K:
         _look_around(model, scratch, left / K)
         _top_gains(model, scratch, R, out)

@@ -20,7 +20,6 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..kernels.compiled import lean
 from ..kernels.rng import normal_quantiles, orders, root_key
@@ -38,7 +37,7 @@ def _posteriors(model, scratch, pulls, total, out):
     """Fill out (3, E, K D) with m, sqrt(v) and n."""
     D = len(scratch.place)
     for e in range(len(pulls)):
-        read(model, scratch, pulls[e], total[e])
+        read(model, scratch, pulls[e], total[e], scratch.kept)
         for i in range(len(scratch.m)):
             out[0, e, i] = scratch.m[i] + (scratch.place[i % D] if model.shifted else 0.0)
             out[1, e, i], out[2, e, i] = math.sqrt(scratch.v[i]), scratch.n[i // D]
@@ -119,7 +118,7 @@ class Sampled(Lookahead):
     def value(self, pulls: Ints, total: Floats, left: Floats | None = None) -> Floats:
         return self._told(pulls, total, left)[1][:, -1].copy()
 
-    def gain(self, pulls: Ints, total: Floats, arms: Ints, skipped: NDArray[np.uint8], out: Floats) -> None:
+    def gain(self, pulls: Ints, total: Floats, arms: Ints, skipped: Any, out: Floats, kept: Any = None) -> None:
         paid = (skipped == 0) & (arms >= 0) & (arms <= self.K)
         out[:] = np.where(paid, self._told(pulls, total)[1][np.arange(len(arms)), np.where(paid, arms, 0)], 0.0)
 

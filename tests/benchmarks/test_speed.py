@@ -13,6 +13,7 @@ import gymnasium as gym
 import numba
 import numpy as np
 import pytest
+from gymnasium.envs.classic_control.cartpole import CartPoleVectorEnv
 from numpy.typing import NDArray
 from race import Race, clock
 
@@ -122,6 +123,31 @@ def test_vector_environment(race: Race, N: int, target: float) -> None:
     cart.reset(seed=0)
     ours, theirs = (stepper(e, g.integers(0, n, (201, N))) for e, n in ((vector(N, budget=200), K), (cart, 2)))
     race(ours, theirs, against="Gymnasium's CartPole-v1 vector environment", at_least=target)
+
+
+LEARNING: dict[str, Any] = {"observation": "relative", "stop": False, "reward": "gain", "ranked": True}
+LEARNERS = [  # problem, its keywords, and how many times as long as CartPole
+    ("Threshold", {"instance": "sampler(arms=10)"}, 13.0),
+    ("BestArm", {"instance": "sampler(arms=20)"}, 60.0),
+    ("TopK", {"instance": "sampler(arms=20)", "k": 3}, 85.0),
+]
+
+
+@speed(group="b. vector environment with what learners see, N = 1024, times as long")
+@pytest.mark.parametrize("reference", ["CartPole", "statistics"])
+@pytest.mark.parametrize(("problem", "kwargs", "target"), LEARNERS)
+def test_learners(race: Race, problem: str, kwargs: dict[str, Any], target: float, reference: str) -> None:
+    N, env_id, given = 1024, f"bandit_envs/{problem}-v0", {"budget": 200, **kwargs}
+    ours = gym.make_vec(env_id, num_envs=N, **given, **LEARNING)
+    theirs: Any = CartPoleVectorEnv(num_envs=N)
+    if reference == "statistics":
+        theirs = gym.make_vec(env_id, num_envs=N, stop=False, **given)
+    runs = []
+    for envs in (ours, theirs):
+        envs.reset(seed=0)
+        runs.append(stepper(envs, np.random.default_rng(0).integers(0, envs.single_action_space.n, (201, N))))
+    against = "Gymnasium's CartPoleVectorEnv" if reference == "CartPole" else "observation='statistics', scores"
+    race(*runs, against=against, at_most=target if reference == "CartPole" else None, rounds=5)
 
 
 @speed(group="b. episodes that end often, times as long")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import gymnasium as gym
@@ -14,6 +15,8 @@ from test_vector import DISABLED, NEXT, SAME
 
 from bandit_envs import PureExplorationEnv, PureExplorationVectorEnv
 from bandit_envs.envs import NUMBERS
+from bandit_envs.problems import KEPT
+from bandit_envs.problems.lookahead import TIED
 
 ALL = ["Threshold", "BestArm", "TopK", "AllGood", "Feasible", "BetterThanControl"]
 problems = pytest.mark.parametrize("problem", ALL)
@@ -203,3 +206,66 @@ def test_checkers_find_nothing(problem: str, observation: str) -> None:
     assert gym.make(gym.envs.registration.EnvSpec.from_json(env.spec.to_json())).spec == env.spec
     check_env(env.unwrapped, skip_render_check=True)
     check_for_sb3(env.unwrapped)
+
+
+# --- what steps keep from each other ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("problem", "mode"), CELLS)
+@pytest.mark.parametrize("distribution", ["bernoulli", "gaussian"])
+def test_what_steps_keep_changes_no_bit(problem: str, mode: Any, distribution: str) -> None:
+    """Gains, beliefs and ranks are those of the statistics alone, after resets, copies and restored states too."""
+    more = {"arms": 4, "dimensions": 2} if problem == "Feasible" else {"arms": 4}
+    instance = {"sampler": {"distribution": distribution, **more}}
+    settings = settings_of(problem, observation="relative", ranked=True, stop=False, reward="gain")
+    envs = PureExplorationVectorEnv(3, problem=problem, autoreset_mode=mode, **settings | {"instance": instance})
+    seen, info = envs.reset(seed=1)
+    generator, ends = np.random.default_rng(0), 0
+    for step in range(40):
+        if step == 20:
+            envs = pickle.loads(pickle.dumps(envs))
+        if step in (7, 25):
+            seen, info = envs.reset(seed=step, options={"reset_mask": np.array([True, False, True])})
+            if step == 25:
+                seen, info = envs.reset(seed=3, options={"episode": 8})
+        core, ranks, wanted = envs._core, generator.integers(0, 4, 3), np.empty(3)
+        sim, look = core.simulator, envs.task.lookahead()
+        arms = core.order[np.arange(3), ranks]
+        look.gain(sim.pulls, sim.total, arms, sim.status, wanted)
+        seen, reward, terminated, truncated, info = envs.step(ranks)
+        over = terminated | truncated
+        ends += int(over.sum())
+        np.testing.assert_array_equal(reward, wanted)
+        if mode == DISABLED and over.any():
+            seen, info = envs.reset(options={"reset_mask": over})
+        shown, order = look.view(sim.pulls, sim.total, ranked=True)
+        np.testing.assert_array_equal(seen, shown)
+        np.testing.assert_array_equal(core.order, order)
+        np.testing.assert_array_equal(info["order"][info["_order"]], order[info["_order"]])
+    assert ends >= 6
+
+
+def numpy_order(beliefs: np.ndarray) -> np.ndarray:
+    """The arms in the order of |d| / sd, ties by index, a control before all, as NumPy sorts."""
+    certainty = np.where(beliefs[..., 2] < 0, -1.0, np.abs(beliefs[..., 0]) / beliefs[..., 1])
+    order = np.argsort(certainty, axis=1, kind="stable")
+    sorted_ones = np.take_along_axis(certainty, order, axis=1)
+    group = (np.diff(sorted_ones, axis=1, prepend=sorted_ones[:, :1]) > TIED).cumsum(axis=1)
+    return np.take_along_axis(order, np.lexsort((order, group)), axis=1)
+
+
+@problems
+def test_ranks_are_those_of_numpy(problem: str) -> None:
+    """Of many ties, and of ties that rounding has split; from any order on."""
+    generator, parameters = np.random.default_rng(2), {"control": 3} if problem == "BetterThanControl" else {}
+    arms = "sampler(arms=12, dimensions=2)" if problem == "Feasible" else "sampler(arms=12)"
+    more = settings_of(problem, observation="relative", ranked=True) | {"instance": arms, **parameters}
+    look = PureExplorationEnv(problem, **more | {"budget": 200}).task.lookahead()
+    pulls, kept = generator.integers(0, 3, (300, 12)), np.full((300, 12, KEPT), np.nan)
+    total = (pulls * 0.1 + 0.2) - 0.2 if look.D == 1 else np.stack([pulls * 0.3, 0.6 * pulls], axis=-1)
+    total = total + 1e-13 * generator.integers(0, 2, total.shape)
+    order = numpy_order(look.beliefs(pulls, total))
+    np.testing.assert_array_equal(look.view(pulls, total, ranked=True)[1], order)
+    found = generator.permuted(np.tile(np.arange(12), (300, 1)), axis=1)
+    look.viewer(pulls, total, kept, True, found, np.empty((300, 76), np.float32))()
+    np.testing.assert_array_equal(found, order)

@@ -294,9 +294,9 @@ def test_a_model_trained_on_the_defaults_is_evaluated_without_it() -> None:
 def test_libraries_that_make_single_environments_begin_so(module: str) -> None:
     """Where a library is not installed: by a function of a module of this name."""
     names: dict[str, Any] = {"__name__": module}
-    exec("def made(kind, problem): return kind(problem)", names)
+    exec("def made(kind, problem): return kind(problem).reset()", names)
     assert len(said(lambda: names["made"](PureExplorationEnv, "BestArm"))) == 1
-    assert said(lambda: PureExplorationEnv("BestArm")) == []
+    assert said(lambda: names["made"](PureExplorationEnv, "BestArm")) == []
 
 
 class Pipe:

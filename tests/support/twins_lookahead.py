@@ -109,10 +109,13 @@ class Slow:
         self.low, self.scale = (task.support[0], task.support[1] - task.support[0]) if self.beta else (0.0, 1.0)
         x = total.reshape(task.K, task.D)
         if self.beta:
-            sums, place, worth = (x - self.low * pulls[:, None]) / self.scale, 0.5, 2.0
+            place: Any = 0.5
+            sums, worth = (x - self.low * pulls[:, None]) / self.scale, 2.0
             if self.potential.kind == CONTROL:
                 place = float(((sums[:, 0] + 1) / (pulls + 2)).mean())
                 worth = 1 / min(place, 1 - place)
+            elif self.potential.kind == LOCAL and not self.potential.exact:
+                place = (sums.sum(axis=0) + 1) / (pulls.sum() + 2)
             self.n = pulls + worth
             share = (sums + place * worth) / self.n[:, None]
             self.m, self.v = self.low + self.scale * share, self.scale**2 * share * (1 - share) / (self.n + 1)[:, None]
