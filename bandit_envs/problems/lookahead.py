@@ -411,7 +411,7 @@ class Lookahead:
         (nodes, weights), (u, weight) = np.polynomial.hermite_e.hermegauss(NODES), unit_points(POINTS)
         kept: Any = *tables(), np.stack([u, weight, u * u, 2 * u * weight]), np.stack([nodes, weights / weights.sum()])
         shifted = prior.kind == ARMS and potential.kind != LOCAL and not potential.multiplicative
-        together = prior.kind == BETA and (potential.kind == CONTROL or potential.kind == LOCAL and not potential.exact)
+        together = prior.kind == BETA and potential.kind == CONTROL
         logs = np.array([*map(math.log, range(1, 1024))])
         kept = *kept, beta, points, logs, *_places(potential, D), shifted, False, together
         self._model = LookaheadModel(potential, prior, self.horizon, scale, *kept)
