@@ -105,7 +105,7 @@ class Evolved(IndexPolicy):
         """What the index of a single arm is computed from."""
         meeting = 0 if self.problem.polyhedron is None else min(self.problem.polyhedron.A.shape)
         faces = math.log(max(meeting - 1, 1))
-        return Own(self._centre, self.sigma2, self.fair, self._own, self._nets, faces)
+        return Own(self._centre, self.sigma2, self.fair, self._own, self._nets, faces, float(meeting > 0))
 
     def arm_rule(self) -> ArmRule | None:
         if self._wide or len(self.candidates) > 1:

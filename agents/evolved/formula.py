@@ -101,6 +101,7 @@ class Own(NamedTuple):
     parameters: Floats  # (P, 18), as of `at_budget`
     nets: Floats  # (P, LAYERS, HIDDEN), of `network`, or (0, 0, 0)
     faces: float  # ln max(m - 1, 1): m faces of the polyhedron that arms are judged by can meet, 0 where there is none
+    sure: float  # the evidence from which on its side counts wholly: 1 where there is one, else 0
 
 
 @inlined
@@ -111,6 +112,7 @@ def _index_at(n, margin, own, row):
     index = formula(n, w, own.fair, own.parameters, row)
     if len(own.nets) > 0:
         features = own_features(n, w, own.centre + margin, own.fair)
+        side *= min(w / own.sure, 1.0) if own.sure > 0.0 else 1.0
         index += single_correction(own.nets, row, features, side, own.fair, own.faces)
     return index
 

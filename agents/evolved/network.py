@@ -34,7 +34,7 @@ OWN = (
 )
 SHARED = (
     "bias",  # 1
-    "side",
+    "side",  # of Feasible min(w, 1) times it: of arms of which little is known neither side is likelier
     "rich",  # ln(T / 100 K) / 2
     "left",  # the share of the budget that is left, less a half
     "open",  # the mean of 1 / (1 + w) over all arms

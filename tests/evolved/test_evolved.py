@@ -114,6 +114,20 @@ def test_the_index_knows_how_many_faces_can_meet() -> None:
         assert more == pytest.approx([0.5 * 2 * faces / (1 + 2 * faces)] * 2, abs=1e-12)
 
 
+def test_the_side_of_an_arm_of_which_little_is_known_counts_for_less() -> None:
+    """Of Feasible min(w, 1) times it, w = n d^2 / (2 sigma^2) here; of Threshold wholly."""
+    net = np.zeros((LAYERS, HIDDEN))
+    net[len(OWN) + SHARED.index("side"), 0], net[-1, 0] = 3.0, 1.0
+    values = [1.0, 0.0, 0.0, 0.0, *VALUES[4:]]  # w without rho and kappa
+    arms = {"distribution": "gaussian", "mean": [0.1, 0.4], "sd": 1.0}
+    for env_id, kwargs in (("bandit_envs/Feasible-v0", {"A": [[1.0]], "b": [0.5]}), (THRESHOLD, {})):
+        env = gym.make(env_id, budget=40, actions="full", instance=arms, **kwargs)
+        plain, bent = Evolved(env, values), Evolved(env, [*values, *net.ravel().tolist()])
+        T, D = np.array([4.0, 4.0, 16.0]), np.array([0.5, -0.1, -0.5])
+        x = 3 * np.sign(D) * (np.minimum(T * D**2 / 2, 1) if "Feasible" in env_id else 1)
+        assert bent.index(T, D) - plain.index(T, D) == pytest.approx(x / (1 + np.abs(x)), rel=1e-9)
+
+
 @pytest.mark.parametrize("env_id", [THRESHOLD, "bandit_envs/TopK-v0", "bandit_envs/AllGood-v0"])
 def test_the_network_is_its_twin(env_id: str) -> None:
     check_network(env_id, 8)
