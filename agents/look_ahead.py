@@ -35,7 +35,7 @@ from bandit_envs.simulation import Playing, Quiet, player
 from .core.agent import ALL_PROBLEMS, Agent, Floats, Ints, Observation
 
 TIE = 1e-12  # D4
-RARE = (1.0, 0.0, 1.6, 1.0)  # D7: of LOCAL, TOP_K, ALL_GOOD, CONTROL
+RARE = (1.0, 0.0, 1.6, 2.0)  # D7: of LOCAL, TOP_K, ALL_GOOD, CONTROL
 
 
 @part

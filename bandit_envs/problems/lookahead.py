@@ -197,7 +197,8 @@ def _believe(model, scratch, pulls, total, kept):
         edge = middle(scratch, potential.k)
     elif potential.kind == ALL_GOOD:
         for i in range(K):
-            star = i if scratch.m[i] > scratch.m[star] else star
+            larger = scratch.m[i] - scratch.m[star]  # of equal ones, the one that is known least
+            star = i if larger > 0.0 or larger == 0.0 and scratch.v[i] > scratch.v[star] else star
         edge = boundary_of(potential, scratch.m[star])
         spread = scratch.v[star] * ((1.0 - potential.epsilon) ** 2 if potential.multiplicative else 1.0)
     for i in range(K):
@@ -411,7 +412,7 @@ class Lookahead:
         (nodes, weights), (u, weight) = np.polynomial.hermite_e.hermegauss(NODES), unit_points(POINTS)
         kept: Any = *tables(), np.stack([u, weight, u * u, 2 * u * weight]), np.stack([nodes, weights / weights.sum()])
         shifted = prior.kind == ARMS and potential.kind != LOCAL and not potential.multiplicative
-        together = prior.kind == BETA and potential.kind == CONTROL
+        together = prior.kind == BETA and (potential.kind == CONTROL or potential.kind == LOCAL and not potential.exact)
         logs = np.array([*map(math.log, range(1, 1024))])
         kept = *kept, beta, points, logs, *_places(potential, D), shifted, False, together
         self._model = LookaheadModel(potential, prior, self.horizon, scale, *kept)

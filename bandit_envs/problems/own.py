@@ -16,7 +16,7 @@ from ..kernels.checks import LARGEST, errors_of, integer, mask, number, numbers
 from ..kernels.geometry import UNDECIDED
 from ..kernels.rng import ARMS_LIMIT
 from .base import Bools, Floats, Measure, Problem, TaskLike
-from .potential import CONTROL, LOCAL, TOP_K, Potential
+from .potential import ALL_GOOD, CONTROL, LOCAL, TOP_K, Potential
 
 
 def check(problem: Problem, task: TaskLike, source: Instance | Sampler | None = None) -> None:
@@ -99,15 +99,45 @@ def _check_measures(problem: Problem, means: Floats) -> None:
 
 def _check_potential(problem: Problem, means: Floats, margins: Floats) -> None:
     """Refuse a potential that is none, or that is of another question than `margin`."""
-    name, x = f"potential of {_named(problem)}", means[..., None] if means.ndim == 2 else means
-    with errors_of(name):
-        look: object = problem.own_potential
-        if not isinstance(look, Potential | None):
-            raise ValueError(f"{name} must return a Potential or None, got {look!r:.200}")
+    x = means[..., None] if means.ndim == 2 else means
+    look = potential_of(problem, *x.shape[1:])
+    with errors_of(f"potential of {_named(problem)}"):
         inside = margins >= 0 if look is None else _wanted(look, x, x[..., 0])
     inside = np.where(np.abs(margins) > 1e-9, inside, margins >= 0)
     rule = "must have a potential of the arms with margin >= 0 (1: it is one of them)"
+    if look is not None and look.kind == CONTROL:  # which is in no answer
+        inside[:, look.control] = margins[:, look.control] >= 0
     _refuse_apart(problem, rule, inside.astype(np.float64), (margins >= 0).astype(np.float64), means)
+
+
+def potential_of(problem: Problem, K: int, D: int) -> Potential | None:
+    """The potential of a problem for K arms of D dimensions, or None; a ValueError names what is wrong with it."""
+    name = f"potential of {_named(problem)}"
+    with errors_of(name):
+        look: object = problem.own_potential
+    if look is None:
+        return None
+    if not isinstance(look, Potential) or look.kind not in (LOCAL, TOP_K, ALL_GOOD, CONTROL):
+        raise ValueError(f"{name} must return a Potential of a known kind, or None, got {look!r:.200}")
+    with errors_of(f"A and b of the {name}"):
+        A, b = np.asarray(look.A, np.float64), np.asarray(look.b, np.float64)
+    rows = {LOCAL: (max(len(A), 1), D), CONTROL: (1, 1)}.get(look.kind, A.shape)
+    if A.shape != rows or look.kind in (LOCAL, CONTROL) and (b.shape != rows[:1] or not A.any(axis=1).all()):
+        raise ValueError(
+            f"A of the {name} must have the shape {rows}, b {rows[:1]}, no row all 0, got {A!r}, {b!r:.200}"
+        )
+    if not (np.isfinite(A).all() and np.isfinite(b).all()) or look.exact and A.shape != (1, 1):
+        raise ValueError(
+            f"{name} must have finite A and b, and exact=True for one row of one dimension, got {look!r:.200}"
+        )
+    number(f"tolerance of the {name}", look.tolerance, 0, LARGEST)
+    if look.kind == TOP_K:
+        integer(f"k of the {name}", look.k, 1, K - 1)
+    if look.kind == CONTROL:
+        integer(f"control of the {name}", look.control, 0, K - 1)
+    if look.kind == ALL_GOOD:
+        number(f"epsilon of the {name}", look.epsilon, 0, 1 - 1e-9 if look.multiplicative else LARGEST)
+    return look
 
 
 def _wanted(look: Potential, x: Floats, means: Floats) -> Any:

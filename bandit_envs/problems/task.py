@@ -365,7 +365,7 @@ class Task:
         """
         if self.pull == "coordinate":
             raise ValueError(f"{asked} is of pulls of whole arms, not of single coordinates (pull='coordinate')")
-        potential = self.make_problem().own_potential
+        potential = own.potential_of(self.make_problem(), self.K, self.D)
         return Sampled(self, asked) if potential is None else Lookahead(self, potential)
 
     @property

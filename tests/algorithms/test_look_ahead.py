@@ -35,7 +35,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "feasible, gaussian": ("Feasible", {"instance": {"polyhedra": {"arms": 4, "dimensions": 3}}}),
 }
 EPISODES, BUDGET = 6, 14
-RARE = {"AllGood": 1.6, "TopK": 0.0, "BestArm": 0.0}
+RARE = {"AllGood": 1.6, "TopK": 0.0, "BestArm": 0.0, "BetterThanControl": 2.0}
 
 
 def chosen(task: Task, pulls: list[int], total: list[float]) -> int:
@@ -54,11 +54,11 @@ def test_by_hand() -> None:
     # One pull left. Means .6, .5, .5, which that pull moves by .082, .1 and .167 (sd): the widest is most likely best.
     best = Task("BestArm", {}, K=3, budget=6, actions="arm")
     assert chosen(best, [3, 2, 0], [2, 1, 0]) == 2
-    # Of 30 pulls 2 / 9 would show a 1, .67 of each of 10 arms: an arm with fewest pulls. Of 90, 2 of each: the control.
-    rare = Task("BetterThanControl", {}, K=10, budget=30, actions="arm")
+    # Of 60 pulls 2 / 9 would show a 1, 1.3 of each of 10 arms: an arm with fewest pulls. Of 100, 2.2: the control.
+    rare = Task("BetterThanControl", {}, K=10, budget=60, actions="arm")
     pulls, total = [1, 1, 0, 0, 1, 1, 1, 1, 0, 1], [0, 0, 0, 0, 1, 0, 0, 0, 0, 0]
     assert chosen(rare, pulls, total) == 2
-    assert chosen(rare.replace(budget=90), pulls, total) == 0
+    assert chosen(rare.replace(budget=100), pulls, total) == 0
     # Without a known range, every arm is pulled once first.
     gaussian = Task("BestArm", {}, K=3, budget=6, actions="arm", distribution="gaussian", support=None, sigma=0.01)
     assert chosen(gaussian, [5, 0, 0], [5.0, 0, 0]) == 1
