@@ -2,6 +2,7 @@
 
     python tests/campaigns/benchmark_table.py --out DIR --minutes 14  the table, in pieces: it goes on where it was
     python tests/campaigns/benchmark_table.py --out DIR --references  the same, with new references, once all is played
+    python tests/campaigns/benchmark_table.py --out DIR --renew AGENT ...  the rows of these agents alone
     python tests/campaigns/benchmark_table.py --stale                 cells that the code plays otherwise: fails if any
     python tests/campaigns/benchmark_table.py --check 60              so many cells, drawn at random, are played again
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 import time
 from collections.abc import Sequence
@@ -27,7 +29,7 @@ import agents
 from agents.benchmarking import run
 from agents.benchmarking.page import EXTREMES
 from agents.benchmarking.run import Cell
-from agents.benchmarking.scores import with_interval
+from agents.benchmarking.scores import REPLICATES, with_interval
 from agents.evaluation.identity import hashed
 from agents.evaluation.plan import _bound_for_distribution
 from agents.registry import recipes_of
@@ -234,14 +236,79 @@ def stops(result: agents.Benchmark) -> str:
     return "\n".join(lines)
 
 
-def played(out: Path, jobs: int, minutes: float) -> agents.Benchmark | None:
-    """All agents on all tasks; those of `TOO_SLOW` on the tasks that they can play in time, the others are blank."""
+def printed_cells(agent: str, frame: pd.DataFrame, told: bool) -> list[Cell]:
+    """The cells of an agent as the table has them; the bootstrap samples of a score are the score."""
+    cells, own = list[Cell](), {row["task"]: row for _, row in frame[frame["agent"] == agent].iterrows()}
+    for task in benchmark_tasks("v2"):
+        row = own.get(task.name, {"value": np.nan, "score": np.nan, "seconds_a_pull": np.nan})
+        errors = None if pd.isna(row.get("errors", np.nan)) else round(row["errors"] * task.episodes)
+        samples = np.full(REPLICATES, row["score"])
+        pace = float(row["seconds_a_pull"])
+        cells.append(Cell(agent, task, row["value"], row["score"], samples, oracle=told, errors=errors, pace=pace))
+    return cells
+
+
+def renewed(out: Path, names: Sequence[str], jobs: int) -> None:
+    """Play the rows of some agents again, and put them into the table and into its pages; other rows stay as text."""
+    frame, tasks = pd.read_csv(TABLE), benchmark_tasks("v2")
+    result = played(out, jobs, 1e9, ("uniform", *names))
+    assert result is not None
+    known = set(re.findall(r"^\| `([^`]+)`", (PAGES / "table.md").read_text(), re.MULTILINE))
+    for agent in dict.fromkeys(frame["agent"]):
+        if agent not in names:
+            result.cells[agent] = printed_cells(agent, frame, agent not in known)
+    result.cells = {agent: result.cells[agent] for agent in dict.fromkeys([*frame["agent"], *names])}
+    some = agents.Benchmark("v2", tasks, {agent: result.cells[agent] for agent in names})
+    rows = pd.concat([frame[~frame["agent"].isin(names)], rows_of(some, out)])
+    order = {agent: place for place, agent in enumerate(result.cells)}
+    rows.sort_values("agent", key=lambda x: x.map(order), kind="stable").to_csv(TABLE, index=False, lineterminator="\n")
+    for name, text in pages(result).items():
+        if name != "stops.md":
+            before = (PAGES / name).read_text().splitlines() if name != "headroom.md" else []
+            (PAGES / name).write_text(with_text_of(before, text, names))
+    result.plot(PAGES / "profiles.png")
+
+
+def with_text_of(before: Sequence[str], text: str, names: Sequence[str]) -> str:
+    """The text, where rows of other agents than these are as they were, by their table and the agent."""
+
+    def keyed(lines: Sequence[str]) -> dict[tuple[str, str], str]:
+        head, found = "", {}
+        for line in lines:
+            head = line if line.startswith("**") else head
+            if line.startswith("| `"):
+                found[head, line.split("`")[1]] = line
+        return found
+
+    old, head, made = keyed(before), "", []
+    for line in text.splitlines():
+        head = line if line.startswith("**") else head
+        agent = line.split("`")[1] if line.startswith("| `") else ""
+        made.append(line if agent in names else old.get((head, agent), line))
+    return "\n".join([*made, ""])
+
+
+def rows_of(result: agents.Benchmark, out: Path) -> pd.DataFrame:
+    """The rows of the table, with digests and seconds, rounded."""
+    seconds = json.loads((out / "seconds.json").read_text())
+    table = result.table.dropna(subset=["value"]).drop(columns=["root", "real", "marks", "trained_on", "episodes"])
+    tasks = {task.name: task for task in result.tasks}
+    table["digest"] = [behaviour(tasks[row["task"]], row["agent"]) for _, row in table.iterrows()]
+    table["seconds"] = [round(seconds[row["agent"]].get(row["task"], 0), 2) for _, row in table.iterrows()]
+    for name in table.select_dtypes("float").columns.drop("seconds"):
+        digits = ".8g" if name in ("value", "own_pulls") else ".3g" if name == "seconds_a_pull" else ".4f"
+        table[name] = [float(format(x, digits)) for x in table[name]]
+    return table
+
+
+def played(out: Path, jobs: int, minutes: float, only: Sequence[str] = ()) -> agents.Benchmark | None:
+    """All agents, or some, on all tasks; those of `TOO_SLOW` on those they can play in time, the others are blank."""
     begun, whole, kept = time.monotonic(), None, out / "seconds.json"
     found: dict[str, Any] = {}  # instances, which are read once for all agents
     read = setting.find
     setting.find = lambda source: found.get(str(source)) or found.setdefault(str(source), read(source))
     seconds = json.loads(kept.read_text()) if kept.is_file() else {}
-    for agent in ["uniform", *(name for name in agents.names() if name != "uniform"), *MORE]:
+    for agent in only or ["uniform", *(name for name in agents.names() if name != "uniform"), *MORE]:
         if time.monotonic() - begun > 60 * minutes:
             print(f"as far as {agent} in {minutes:g} minutes: run it again")
             return None
@@ -277,6 +344,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--minutes", type=float, default=1e9, help="begin with no agent after these")
     parser.add_argument("--references", action="store_true", help="write them")
     parser.add_argument("--stale", action="store_true", help="name the cells that the code plays otherwise")
+    parser.add_argument("--renew", nargs="+", metavar="AGENT", help="play these rows of the table again")
     parser.add_argument("--agent", help="of --stale: of this agent alone")
     parser.add_argument("--check", type=int, metavar="CELLS", help="play some cells of the table again")
     given = parser.parse_args(arguments)
@@ -284,21 +352,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         found = check(given.check) if given.check else stale(printed(given.agent))
         print("\n".join(found) or "the code gives what is printed")
         sys.exit(1 if found else 0)
+    if given.renew:
+        renewed(given.out, given.renew, given.jobs)
+        return
     result = played(given.out, given.jobs, given.minutes)
     if result is None:
         return
     if given.references:
         pd.DataFrame(references(result)).to_csv(REFERENCES, index=False, lineterminator="\n")
         result = rescored(result)
-    seconds = json.loads((given.out / "seconds.json").read_text())
-    table = result.table.dropna(subset=["value"]).drop(columns=["root", "real", "marks", "trained_on", "episodes"])
-    tasks = {task.name: task for task in result.tasks}
-    table["digest"] = [behaviour(tasks[row["task"]], row["agent"]) for _, row in table.iterrows()]
-    table["seconds"] = [round(seconds[row["agent"]].get(row["task"], 0), 2) for _, row in table.iterrows()]
-    for name in table.select_dtypes("float").columns.drop("seconds"):
-        digits = ".8g" if name in ("value", "own_pulls") else ".3g" if name == "seconds_a_pull" else ".4f"
-        table[name] = [float(format(x, digits)) for x in table[name]]
-    table.to_csv(TABLE, index=False, lineterminator="\n")
+    rows_of(result, given.out).to_csv(TABLE, index=False, lineterminator="\n")
     for name, text in pages(result).items():
         (PAGES / name).write_text(text)
     result.plot(PAGES / "profiles.png")

@@ -91,8 +91,8 @@ def keywords(g: np.random.Generator, problem: str, K: int) -> tuple[dict[str, An
 def seconds(problem: str, K: int, T: int, kwargs: Any) -> float:
     """What the agents take on one core, about, by measurements at K of 10 and 100."""
     k, slow = kwargs.get("k", 1), 600 if kwargs.get("tolerance") else 0
-    ahead = {"TopK": 400 + 80 * k, "BestArm": 500, "AllGood": 200 * K, "BetterThanControl": 120 + slow}
-    each = ahead.get(problem, 100 + slow) + (0 if problem == "BetterThanControl" else 390 + 15_000 / K)
+    ahead = {"TopK": 400 + 80 * k, "BestArm": 500, "AllGood": 170, "BetterThanControl": 120 + slow}
+    each = ahead.get(problem, 100 + slow) + 390 + 15_000 / K
     return float(EPISODES * T * K * each * 1e-9)
 
 
