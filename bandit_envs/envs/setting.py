@@ -164,7 +164,8 @@ def _batch_of_answers(space: Answers, n: int = 1) -> Answers:
 def for_learners(problem: Problem) -> str:
     """What is to be done to train an agent."""
     name, keywords = id_of(f"{problem.name}-learn", problem.version), (f"{key}={LEARN[key]!r}" for key in LEARN)
-    return f"to train, make {name}, which has {', '.join(keywords)}, or call agents.train"
+    how = "with the settings of docs/training.md, as those of SB3 pull few arms"
+    return f"to train, make {name}, which has {', '.join(keywords)}, {how}; or call agents.train"
 
 
 def check_id(spec: Any) -> None:

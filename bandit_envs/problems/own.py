@@ -136,7 +136,7 @@ def potential_of(problem: Problem, K: int, D: int) -> Potential | None:
     if look.kind == CONTROL:
         integer(f"control of the {name}", look.control, 0, K - 1)
     if look.kind == ALL_GOOD:
-        number(f"epsilon of the {name}", look.epsilon, 0, 1 - 1e-9 if look.multiplicative else LARGEST)
+        number(f"epsilon of the {name}", look.epsilon, 0, 1 if look.multiplicative else LARGEST, below=True)
     return look
 
 

@@ -237,31 +237,42 @@ def stops(result: agents.Benchmark) -> str:
 
 
 def printed_cells(agent: str, frame: pd.DataFrame, told: bool) -> list[Cell]:
-    """The cells of an agent as the table has them; the bootstrap samples of a score are the score."""
+    """The cells of an agent as the table has them; bootstrap samples are normal, by the interval of the score."""
+    draw = np.random.default_rng(46).standard_normal((len(benchmark_tasks("v2")), REPLICATES))
     cells, own = list[Cell](), {row["task"]: row for _, row in frame[frame["agent"] == agent].iterrows()}
-    for task in benchmark_tasks("v2"):
-        row = own.get(task.name, {"value": np.nan, "score": np.nan, "seconds_a_pull": np.nan})
-        errors = None if pd.isna(row.get("errors", np.nan)) else round(row["errors"] * task.episodes)
-        samples = np.full(REPLICATES, row["score"])
+    for task, some in zip(benchmark_tasks("v2"), draw, strict=True):
+        row = own.get(task.name, dict.fromkeys(frame.columns, np.nan))
+        errors = None if pd.isna(row["errors"]) else round(row["errors"] * task.episodes)
+        samples = row["score"] + some * (row["score_high"] - row["score_low"]) / 3.92
         pace = float(row["seconds_a_pull"])
         cells.append(Cell(agent, task, row["value"], row["score"], samples, oracle=told, errors=errors, pace=pace))
     return cells
 
 
-def renewed(out: Path, names: Sequence[str], jobs: int) -> None:
-    """Play the rows of some agents again, and put them into the table and into its pages; other rows stay as text."""
+def renewed(out: Path, names: Sequence[str], jobs: int, part: str) -> None:
+    """Play the rows of some agents again, and put them into the table and into its pages; other rows stay as text.
+
+    `part`: a pattern that the names of the tasks begin with.
+    """
     frame, tasks = pd.read_csv(TABLE), benchmark_tasks("v2")
-    result = played(out, jobs, 1e9, ("uniform", *names))
+    some = [task.name for task in tasks if re.match(part, task.name)]
+    result = played(out, jobs, 1e9, ("uniform", *names), some)
     assert result is not None
+    fresh = {agent: [cell for cell in result.cells[agent] if cell.task.name in some] for agent in names}
+    for agent in names:
+        cells = zip(result.cells[agent], printed_cells(agent, frame, False), strict=True)
+        result.cells[agent] = [cell if cell.task.name in some else before for cell, before in cells]
+    del result.cells["uniform"]
     known = set(re.findall(r"^\| `([^`]+)`", (PAGES / "table.md").read_text(), re.MULTILINE))
     for agent in dict.fromkeys(frame["agent"]):
         if agent not in names:
             result.cells[agent] = printed_cells(agent, frame, agent not in known)
     result.cells = {agent: result.cells[agent] for agent in dict.fromkeys([*frame["agent"], *names])}
-    some = agents.Benchmark("v2", tasks, {agent: result.cells[agent] for agent in names})
-    rows = pd.concat([frame[~frame["agent"].isin(names)], rows_of(some, out)])
-    order = {agent: place for place, agent in enumerate(result.cells)}
-    rows.sort_values("agent", key=lambda x: x.map(order), kind="stable").to_csv(TABLE, index=False, lineterminator="\n")
+    rows = rows_of(agents.Benchmark("v2", tasks, fresh), out)
+    rows = pd.concat([frame[~(frame["agent"].isin(names) & frame["task"].isin(some))], rows])
+    order = {x: place for place, x in enumerate([*result.cells, *(task.name for task in tasks)])}
+    rows = rows.sort_values(["agent", "task"], key=lambda x: x.map(order), kind="stable")
+    rows.to_csv(TABLE, index=False, lineterminator="\n")
     for name, text in pages(result).items():
         if name != "stops.md":
             before = (PAGES / name).read_text().splitlines() if name != "headroom.md" else []
@@ -301,7 +312,9 @@ def rows_of(result: agents.Benchmark, out: Path) -> pd.DataFrame:
     return table
 
 
-def played(out: Path, jobs: int, minutes: float, only: Sequence[str] = ()) -> agents.Benchmark | None:
+def played(
+    out: Path, jobs: int, minutes: float, only: Sequence[str] = (), some: Sequence[str] = ()
+) -> agents.Benchmark | None:
     """All agents, or some, on all tasks; those of `TOO_SLOW` on those they can play in time, the others are blank."""
     begun, whole, kept = time.monotonic(), None, out / "seconds.json"
     found: dict[str, Any] = {}  # instances, which are read once for all agents
@@ -313,6 +326,7 @@ def played(out: Path, jobs: int, minutes: float, only: Sequence[str] = ()) -> ag
             print(f"as far as {agent} in {minutes:g} minutes: run it again")
             return None
         names = [x.name for x in benchmark_tasks("v2") if not any(part in x.name for part in TOO_SLOW.get(agent, ()))]
+        names = [name for name in names if name in (some or names)]
         played = agents.benchmark(agent, names, out, jobs, progress=True)
         own = {cell.task.name: cell for cell in played.cells[agent]}
         seconds.setdefault(agent, {}).update({name: cell.seconds for name, cell in own.items() if cell.seconds})
@@ -345,6 +359,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--references", action="store_true", help="write them")
     parser.add_argument("--stale", action="store_true", help="name the cells that the code plays otherwise")
     parser.add_argument("--renew", nargs="+", metavar="AGENT", help="play these rows of the table again")
+    parser.add_argument("--tasks", default="", help="of --renew: a pattern that the names of tasks begin with")
     parser.add_argument("--agent", help="of --stale: of this agent alone")
     parser.add_argument("--check", type=int, metavar="CELLS", help="play some cells of the table again")
     given = parser.parse_args(arguments)
@@ -353,7 +368,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print("\n".join(found) or "the code gives what is printed")
         sys.exit(1 if found else 0)
     if given.renew:
-        renewed(given.out, given.renew, given.jobs)
+        renewed(given.out, given.renew, given.jobs, given.tasks)
         return
     result = played(given.out, given.jobs, given.minutes)
     if result is None:

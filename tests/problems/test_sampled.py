@@ -13,7 +13,16 @@ from environments import agree, twins
 from refusals import refused
 
 import agents
-from bandit_envs import Problem, PureExplorationEnv, SetProblem, Task, Threshold, register_problem
+from bandit_envs import (
+    BetterThanControl,
+    Problem,
+    PureExplorationEnv,
+    SetProblem,
+    Task,
+    Threshold,
+    TopK,
+    register_problem,
+)
 from bandit_envs.problems import Lookahead, Potential
 from bandit_envs.problems.sampled import Sampled
 from bandit_envs.testing import check_problem
@@ -150,7 +159,7 @@ def test_worlds_agree_with_the_potential_where_there_is_one() -> None:
     pulls, total = states(task, 200)
     pulls, total = pulls + 2, total + 1.0
     task = Task("Bare", {}, K=5, budget=400)
-    rough, fine = task.lookahead(), Lookahead(task, Potential(0, HALVES[1:], np.array([-0.5])))
+    rough, fine = task.lookahead(), Lookahead(task, Potential(0, HALVES[1:], np.array([-0.5]), exact=True))
     assert type(rough) is Sampled
     one, other = rough.beliefs(pulls, total), fine.beliefs(pulls, total)
     np.testing.assert_allclose(one[..., 0], other[..., 0], atol=0.01)
@@ -211,13 +220,21 @@ def test_environments_of_own_problems_pay_gains(kind: Any) -> None:
 
 
 WRONG: list[tuple[Any, str]] = [
-    (lambda self: 3, "must return a Potential or None, got 3"),
+    (lambda self: 3, "must return a Potential of a known kind, or None, got 3"),
+    (lambda self: Potential(0, HALVES, np.array([self.high])), r"must have the shape \(2, 1\), b \(2,\)"),
+    (lambda self: Potential(0, HALVES, np.array([self.high, np.nan])), "must have finite A and b"),
+    (lambda self: Potential(0, HALVES, np.array([self.high, -self.low]), exact=True), "exact=True for one row"),
+    (lambda self: Potential(0, 0 * HALVES, np.array([self.high, -self.low])), "no row all 0"),
+    (lambda self: Potential(0, HALVES, np.array([self.high, -self.low]), tolerance=np.nan), "tolerance of the"),
+    (lambda self: Potential(1, k=99), r"k of the potential of .* must be an integer in \[1, 9\], got 99"),
+    (lambda self: Potential(2, epsilon=1.0, multiplicative=True), r"epsilon of the potential .* \[0, 1\), got 1.0"),
+    (lambda self: Potential(3, np.ones((1, 1)), np.zeros(1)), r"control of the potential .* \[0, 9\], got -1"),
     (
         lambda self: Potential(0, HALVES[:1], np.array([self.high])),
         "must have a potential of the arms with margin >= 0",
     ),
-    (lambda self: Potential(0, np.eye(2), np.zeros(2)), "potential of the problem 'Inside'.* fails|potential of"),
-    (lambda self: Potential(3, np.ones((1, 1)), np.zeros(1), control=99), "potential of the problem 'Wrong'"),
+    (lambda self: Potential(0, np.eye(2), np.zeros(2)), "must have the shape"),
+    (lambda self: Potential(3, np.ones((1, 1)), np.zeros(1), control=99), r"\[0, 9\], got 99"),
     (lambda self: {}["low"], "potential of .* fails: KeyError: 'low'"),
 ]
 
@@ -225,9 +242,17 @@ WRONG: list[tuple[Any, str]] = [
 @pytest.mark.parametrize(("hook", "said"), WRONG, ids=range(len(WRONG)))
 def test_a_wrong_potential_is_named(hook: Any, said: str) -> None:
     register_problem(type("Wrong", (Inside,), {"name": "Wrong", "margin": Inside.margin, "potential": hook}))
-    with pytest.raises(ValueError, match=said) as caught:
-        gym.make("bandit_envs/Wrong-v0", budget=20)
-    assert "the problem 'Wrong'" in str(caught.value)
+    for name in ("Wrong", "Wrong-learn"):
+        with pytest.raises(ValueError, match=said) as caught:
+            gym.make(f"bandit_envs/{name}-v0", budget=20)
+        assert "the problem 'Wrong'" in str(caught.value)
+
+
+def test_a_problem_derived_from_one_of_this_package_has_its_potential() -> None:
+    for kind in (BetterThanControl, Threshold, TopK):
+        register_problem(type("Derived", (kind,), {"name": "Derived"}))
+        env = gym.make("bandit_envs/Derived-learn-v0", budget=20)
+        assert type(env.unwrapped.task.lookahead()) is Lookahead  # type: ignore[attr-defined]
 
 
 def test_the_potential_of_an_own_problem_is_used() -> None:
