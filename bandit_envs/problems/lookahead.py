@@ -114,8 +114,8 @@ def _together(model, pulls, total, out):
             out[j] += (posterior(prior, float(pulls[i]), total[i * D + j])[0] - prior.low) / prior.scale / K
             made += pulls[i]
             seen += (total[i * D + j] - pulls[i] * prior.low) / prior.scale
-        out[j] = seen / made if model.potential.kind == LOCAL else out[j]
-    return 2.0 if model.potential.kind == LOCAL else 1.0 / min(out[0], 1.0 - out[0])
+        out[j] = out[j] if model.potential.kind == CONTROL else seen / made
+    return 2.0 if model.potential.kind != CONTROL else 1.0 / min(out[0], 1.0 - out[0])
 
 
 @part
@@ -412,7 +412,7 @@ class Lookahead:
         (nodes, weights), (u, weight) = np.polynomial.hermite_e.hermegauss(NODES), unit_points(POINTS)
         kept: Any = *tables(), np.stack([u, weight, u * u, 2 * u * weight]), np.stack([nodes, weights / weights.sum()])
         shifted = prior.kind == ARMS and potential.kind != LOCAL and not potential.multiplicative
-        together = prior.kind == BETA and (potential.kind == CONTROL or potential.kind == LOCAL and not potential.exact)
+        together = prior.kind == BETA and potential.kind not in (TOP_K, ALL_GOOD) and not potential.exact
         logs = np.array([*map(math.log, range(1, 1024))])
         kept = *kept, beta, points, logs, *_places(potential, D), shifted, False, together
         self._model = LookaheadModel(potential, prior, self.horizon, scale, *kept)

@@ -69,7 +69,7 @@ def resolved(model, z, r):
     if r <= 0.0:
         return below(model.normal, z)
     if r >= 0.5:
-        return 1.0 - 2.0 * _owen(model.owen, z, math.sqrt((1.0 - r) / r))
+        return 1.0 - 2.0 * _owen(model.owen, z, math.sqrt(max(1.0 - r, 0.0) / r))
     a = math.sqrt(r / (1.0 - r))  # T(h, a) + T(h a, 1 / a) has a closed form
     P, Q = below(model.normal, z), below(model.normal, z / a)
     return 1.0 - P - Q + 2.0 * P * Q + 2.0 * _owen(model.owen, z / a, a)

@@ -439,7 +439,7 @@ def _good_value(model, scratch, R, slopes):
         solved += square * w[i] * v[i] * R / (R + n[i])
     for i in range(len(p)):
         z, s2 = normal_quantile(max(min(p[i], 1.0 - 1e-8), 1e-8)), v[i] + V
-        r = (v[i] * R / (R + n[i]) + solved) / s2
+        r = min((v[i] * R / (R + n[i]) + solved) / s2, 1.0 - 1e-15)
         wrong += 1.0 - resolved(model, z, r)
         if len(slopes) > 0:
             slopes[i] = math.exp(-0.5 * z * z / r) / (4.0 * math.pi * expected * s2 * math.sqrt(r * (1.0 - r)))

@@ -67,7 +67,7 @@ def _bare(name: str) -> str:
 
 def _refused(name: str) -> str | None:
     """Why a name cannot be registered: it is a spelling of a name of this package, or of an id. None if it can."""
-    if name.endswith("-learn"):
+    if name.lower().endswith(("-learn", "_learn")) or any(_bare(name) == f"{_bare(own)}learn" for own in _OURS):
         return "must not end with '-learn', which ids for learners add"
     same = next((own for own in _OURS if name != own and _bare(name) == _bare(own)), None)
     return None if same is None else f"must differ from {same!r} in more than capitals, hyphens and a version"

@@ -159,7 +159,7 @@ def test_worlds_agree_with_the_potential_where_there_is_one() -> None:
     pulls, total = states(task, 200)
     pulls, total = pulls + 2, total + 1.0
     task = Task("Bare", {}, K=5, budget=400)
-    rough, fine = task.lookahead(), Lookahead(task, Potential(0, HALVES[1:], np.array([-0.5]), exact=True))
+    rough, fine = task.lookahead(), Lookahead(task, Potential(0, HALVES[1:], np.array([-0.5])))
     assert type(rough) is Sampled
     one, other = rough.beliefs(pulls, total), fine.beliefs(pulls, total)
     np.testing.assert_allclose(one[..., 0], other[..., 0], atol=0.01)
