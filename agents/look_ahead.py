@@ -17,7 +17,7 @@ departures  D1 the paper takes phi(0), whose gain is nearly always exactly 0 whe
             D6 the answer is that of the environment, by the empirical means
             D7 where by the samples so far fewer than `RARE` of each arm would lie at the rarer end of a known range,
                all arms get equal numbers: one such sample of an arm that is pulled oftener turns all answers
-            D8 an arm never pulled is in no answer: where the prior of Threshold or Feasible has it in, it is pulled
+            D8 an arm never pulled is in no answer: where Threshold or Feasible have it in by the prior (1/2), it is pulled
 """
 
 from __future__ import annotations
@@ -35,15 +35,16 @@ from bandit_envs.simulation import Playing, Quiet, player
 from .core.agent import ALL_PROBLEMS, Agent, Floats, Ints, Observation
 
 TIE = 1e-12  # D4
-RARE = (1.0, 0.0, 1.6, 2.0)  # D7: of LOCAL, TOP_K, ALL_GOOD, CONTROL
+RARE = (1.0, 0.0, 1.6, 2.0)  # D7: of Threshold, TOP_K, ALL_GOOD, CONTROL
 
 
 @part
 def _few(model, made, sums):
     """Whether fewer than `RARE` samples of each arm would lie at the rarer end of their range."""
-    t, prior = float(made.sum()), model.prior
+    t, prior, kind = float(made.sum()), model.prior, model.potential.kind
     share = ((sums.sum() - t * prior.low) / prior.scale + 1.0) / (t + 2.0)
-    return model.horizon * min(share, 1.0 - share) < RARE[model.potential.kind] * len(made)
+    few = model.horizon * min(share, 1.0 - share) < RARE[kind] * len(made)
+    return few and (kind > 0 or model.potential.exact)  # Feasible has a prior that knows of rare samples
 
 
 @episode_kernel
