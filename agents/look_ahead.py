@@ -17,7 +17,7 @@ departures  D1 the paper takes phi(0), whose gain is nearly always exactly 0 whe
             D6 the answer is that of the environment, by the empirical means
             D7 where by the samples so far fewer than `RARE` of each arm would lie at the rarer end of a known range,
                all arms get equal numbers: one such sample of an arm that is pulled oftener turns all answers
-            D8 an arm never pulled is in no answer: where Threshold or Feasible have it in by the prior (1/2), it is pulled
+            D8 an arm never pulled is in no answer: where the prior of Threshold or Feasible has it in, it is pulled
 """
 
 from __future__ import annotations
