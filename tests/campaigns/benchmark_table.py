@@ -198,7 +198,8 @@ def headroom(result: agents.Benchmark) -> str:
     lines = header("task", "episodes", "uniform", "best", "by", "its score", "reference", "of", "bound", "source")
     for place, task in enumerate(result.tasks):
         cells = [own[place] for own in result.cells.values() if own[place].value == own[place].value]
-        best = (min if task.fixed_confidence else max)((x for x in cells if not x.oracle), key=lambda x: x.value)
+        able, value = [x for x in cells if not x.oracle], lambda x: float(f"{x.value:.8g}")
+        best = (min if task.fixed_confidence else max)(able, key=value)
         bound = f"{task.bound:.4g}" if task.bound == task.bound else ""
         row = [task.name, str(task.episodes), f"{task.uniform:.4g}", f"{best.value:.4g}", f"`{best.agent}`"]
         row += [f"{best.score:.2f}" if task.scored else "not scored", f"{task.best:.4g}", f"`{task.best_agent}`"]
@@ -260,14 +261,15 @@ def renewed(out: Path, names: Sequence[str], jobs: int, part: str) -> None:
     assert result is not None
     fresh = {agent: [cell for cell in result.cells[agent] if cell.task.name in some] for agent in names}
     for agent in names:
-        cells = zip(result.cells[agent], printed_cells(agent, frame, False), strict=True)
-        result.cells[agent] = [cell if cell.task.name in some else before for cell, before in cells]
-    del result.cells["uniform"]
-    known = set(re.findall(r"^\| `([^`]+)`", (PAGES / "table.md").read_text(), re.MULTILINE))
+        both = zip(result.cells[agent], printed_cells(agent, frame, False), strict=True)
+        result.cells[agent] = [cell if cell.task.name in some else before for cell, before in both]
+    cells = {agent: result.cells[agent] for agent in names}
+    before = [(PAGES / name).read_text() for name in ("table.md", "headroom.md")]  # neither names an oracle
+    known = set(re.findall(r"\| `([^`]+)` ", "".join(before)))
     for agent in dict.fromkeys(frame["agent"]):
         if agent not in names:
-            result.cells[agent] = printed_cells(agent, frame, agent not in known)
-    result.cells = {agent: result.cells[agent] for agent in dict.fromkeys([*frame["agent"], *names])}
+            cells[agent] = printed_cells(agent, frame, agent not in known)
+    result = agents.Benchmark("v2", tasks, {agent: cells[agent] for agent in dict.fromkeys([*frame["agent"], *names])})
     rows = rows_of(agents.Benchmark("v2", tasks, fresh), out)
     rows = pd.concat([frame[~(frame["agent"].isin(names) & frame["task"].isin(some))], rows])
     order = {x: place for place, x in enumerate([*result.cells, *(task.name for task in tasks)])}
@@ -275,8 +277,8 @@ def renewed(out: Path, names: Sequence[str], jobs: int, part: str) -> None:
     rows.to_csv(TABLE, index=False, lineterminator="\n")
     for name, text in pages(result).items():
         if name != "stops.md":
-            before = (PAGES / name).read_text().splitlines() if name != "headroom.md" else []
-            (PAGES / name).write_text(with_text_of(before, text, names))
+            lines = (PAGES / name).read_text().splitlines() if name != "headroom.md" else []
+            (PAGES / name).write_text(with_text_of(lines, text, names))
     result.plot(PAGES / "profiles.png")
 
 
