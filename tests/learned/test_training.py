@@ -195,7 +195,7 @@ def test_a_problem_of_ones_own_can_be_trained_on(kind, mix):
     trained = agents.train(env_id=f"bandit_envs/{kind.name}-v0", **TINY | {"env_kwargs": FOUR, "steps": 256})
     result = trained.card["result"]
     least = {"ppo", "untrained", "drawn", "uniform"}
-    assert least <= set(result["agents"]) <= least | {"lsa"}
+    assert least <= set(result["agents"]) <= least | {"lsa", "look-ahead"}
     assert set(result["differences"]["uniform"]) == {"score", *kind.metric_names[:1]}
     evolution = {"generations": 2, "population": 4, "episodes": 20, "env_kwargs": FOUR, "progress": False}
     parameters, card = agents.evolve(f"bandit_envs/{kind.name}-v0", **evolution, mix=mix)

@@ -269,13 +269,5 @@ test_bad_calls = table(
             "lift",
             "normal",
         ),
-        "beliefs of two dimensions": (
-            lambda: PureExplorationEnv(
-                "BetterThanControl", guardrails=[0.1], instance="sampler(dimensions=2)", observation="relative"
-            ),
-            "observation='relative'",
-            "'guardrails'",
-            0.1,
-        ),
     }
 )

@@ -56,6 +56,7 @@ def run(env_id: str, **settings: object) -> None:
     frozen = gym.make_vec(env_id, 3, autoreset_mode="Disabled", copy=False, **settings)
     single.reset(seed=0, options={"episode": 1})
     for env in (many, frozen):
+        env.unwrapped.advises = False  # no learner begins here
         env.reset(seed=[0, 1, 2], options={"episode": [3, 4, 5]})
         env.reset(seed=1)
     task = single.unwrapped.task
