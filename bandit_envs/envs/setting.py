@@ -180,16 +180,16 @@ def check_id(spec: Any) -> None:
 def _check_beliefs(task: Task, reward: str, ranked: bool) -> None:
     """Refuse what needs the look-ahead, where there is none, or beside what it does not go with."""
     forms = {"reward='gain'": reward == "gain", "ranked=True": ranked}
-    for one in (name for name, given in forms.items() if given):
-        look = task.lookahead(one)
-        if task.actions != "arm":
+    forms |= {f"observation={task.observation!r}": task.observation in BELIEFS}
+    asked = [name for name, given in forms.items() if given]
+    look = task.lookahead(asked[0]) if asked else None
+    for one in asked:
+        if one in ("reward='gain'", "ranked=True") and task.actions != "arm":
             raise ValueError(f"{one} needs actions='arm', got actions={task.actions!r:.200}")
-        if one == "reward='gain'" and math.isnan(look.horizon):
+        if one == "reward='gain'" and look is not None and math.isnan(look.horizon):
             raise ValueError(f"{one} needs a budget or max_pulls, got neither: gains are up to a horizon")
         if one == "ranked=True" and task.observation == "history":
             raise ValueError(f"{one} ranks arms again at each step, which observation='history' cannot show")
-    if task.observation in BELIEFS:
-        task.lookahead(f"observation={task.observation!r}")
 
 
 def _meant(name: str, given: Any, known: list[str]) -> str:

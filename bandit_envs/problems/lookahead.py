@@ -59,11 +59,11 @@ class LookaheadModel(NamedTuple):
     scale: float  # of TOP_K, what the mean of the k largest is divided by
     normal: Table  # (_, 4), Phi as cubics, one for each step
     owen: Table  # (_, COLUMNS + 1), T
+    logs: Floats  # ln(n) of n = 1, 2, ..
     legendre: Table  # (4, POINTS), points u and weights on [0, 1]; u^2 and 2 u times the weights, dense at 0
     hermite: Table  # (2, NODES)
     beta: Cube  # (LIMIT + 1, LIMIT + 1, 2 CELLS + 1), rows of ALL_GOOD for Beta(a, b); NaN: not yet made
     points: Table  # (3, CELLS), of [0, 1]: points, weights, h(points)
-    logs: Floats  # ln(n) of n = 1, 2, ..
     places: Floats  # (D,), of ARMS, and whether they are known; else they come from the arms
     known: bool
     shifted: bool  # whether means count from the place of ARMS on
@@ -107,15 +107,17 @@ def _together(model, pulls, total, out):
 
     Where rates are small, as those of conversions are, a uniform prior has an arm never pulled far from all others.
     """
-    prior, D, K = model.prior, len(out), len(pulls)
+    prior, D, K, beside = model.prior, len(out), len(pulls), model.potential.kind == CONTROL
     for j in range(D):
         out[j], made, seen = 0.0, 2.0, 1.0
         for i in range(K):
-            out[j] += (posterior(prior, float(pulls[i]), total[i * D + j])[0] - prior.low) / prior.scale / K
-            made += pulls[i]
-            seen += (total[i * D + j] - pulls[i] * prior.low) / prior.scale
-        out[j] = out[j] if model.potential.kind == CONTROL else seen / made
-    return 2.0 if model.potential.kind != CONTROL else 1.0 / min(out[0], 1.0 - out[0])
+            if beside:
+                out[j] += (posterior(prior, float(pulls[i]), total[i * D + j])[0] - prior.low) / prior.scale / K
+            else:
+                made += pulls[i]
+                seen += (total[i * D + j] - pulls[i] * prior.low) / prior.scale
+        out[j] = out[j] if beside else seen / made
+    return 1.0 / min(out[0], 1.0 - out[0]) if beside else 2.0
 
 
 @part
@@ -123,6 +125,7 @@ def read(model, scratch, pulls, total, kept):
     """Set what is believed of the arms; returns the number of pulls. What is `kept`, (K, KEPT), is used."""
     K, spent, prior, worth = len(pulls), 0, model.prior, 2.0
     D = len(scratch.m) // K
+    keeps = D == 1 and not model.pooled  # of the arm's own results alone
     if model.pooled:
         worth = _together(model, pulls, total, scratch.place)
     if prior.kind == ARMS:
@@ -137,12 +140,13 @@ def read(model, scratch, pulls, total, kept):
                 beyond = (total[at] / made - place) * made / n if made > 0.0 else 0.0
                 scratch.m[at] = beyond if model.shifted else place + beyond
                 scratch.v[at], scratch.n[i] = prior.scale * prior.scale / n, n
-            elif D == 1 and not model.pooled and kept[i, 4] == made and kept[i, 5] == total[i]:
+            elif keeps and kept[i, 4] == made and kept[i, 5] == total[i]:
                 scratch.m[i], scratch.v[i], scratch.n[i] = kept[i, 6], kept[i, 7], made + worth
             else:
                 middle = scratch.place[j] if model.pooled else 0.5
                 scratch.m[at], scratch.v[at], scratch.n[i] = posterior(prior, made, total[at], middle, worth)
-                kept[i, 4], kept[i, 5], kept[i, 6], kept[i, 7] = made, total[at], scratch.m[at], scratch.v[at]
+                if keeps:
+                    kept[i, 4], kept[i, 5], kept[i, 6], kept[i, 7] = made, total[at], scratch.m[at], scratch.v[at]
     return spent
 
 
@@ -413,8 +417,7 @@ class Lookahead:
         kept: Any = *tables(), np.stack([u, weight, u * u, 2 * u * weight]), np.stack([nodes, weights / weights.sum()])
         shifted = prior.kind == ARMS and potential.kind != LOCAL and not potential.multiplicative
         together = prior.kind == BETA and potential.kind not in (TOP_K, ALL_GOOD) and not potential.exact
-        logs = np.array([*map(math.log, range(1, 1024))])
-        kept = *kept, beta, points, logs, *_places(potential, D), shifted, False, together
+        kept = *kept, beta, points, *_places(potential, D), shifted, False, together
         self._model = LookaheadModel(potential, prior, self.horizon, scale, *kept)
         self._shown = self._model._replace(relative=task.observation == "relative")
         self._scratch = self.parts()[1]

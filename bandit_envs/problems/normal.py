@@ -95,8 +95,8 @@ def tolerated(model, z, r, t):
 
 
 @functools.cache
-def tables() -> tuple[Floats, Floats]:
-    """Phi as cubics with its values and slopes, and Owen's T."""
+def tables() -> tuple[Floats, Floats, Floats]:
+    """Phi as cubics with its values and slopes, Owen's T, and ln(n) of n = 1, 2, ..."""
     x = np.arange(-FAR * FINE, FAR * FINE + 2) / FINE
     below = np.array([0.5 * math.erfc(-u / math.sqrt(2.0)) for u in x])
     h, (points, weights) = np.arange(5 * STEPS + 1) / STEPS, np.polynomial.legendre.leggauss(24)
@@ -105,7 +105,8 @@ def tables() -> tuple[Floats, Floats]:
     owen = (inside * weights).sum(-1) * np.arange(COLUMNS + 1) / COLUMNS / (4 * math.pi)
     slope, rise = np.exp(-0.5 * x * x) / ROOT_2PI / FINE, np.diff(below)
     up, down = slope[:-1], slope[1:]
-    return np.stack([below[:-1], up, 3 * rise - 2 * up - down, up + down - 2 * rise], axis=-1), owen
+    cubics = np.stack([below[:-1], up, 3 * rise - 2 * up - down, up + down - 2 * rise], axis=-1)
+    return cubics, owen, np.array([*map(math.log, range(1, 1024))])
 
 
 def unit_points(count: int) -> Floats:

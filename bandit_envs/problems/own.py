@@ -137,7 +137,7 @@ def potential_of(problem: Problem, K: int, D: int) -> Potential | None:
         integer(f"control of the {name}", look.control, 0, K - 1)
     if look.kind == ALL_GOOD:
         number(f"epsilon of the {name}", look.epsilon, 0, 1 if look.multiplicative else LARGEST, below=True)
-    return look
+    return look._replace(A=A, b=b)
 
 
 def _wanted(look: Potential, x: Floats, means: Floats) -> Any:

@@ -65,18 +65,18 @@ class Sampled(Lookahead):
         moved = z[:MOVED] - self._moves[:, None, :, None] * np.where(z[:MOVED] > 0.0, 1.0, -1.0)
         self._z = np.concatenate([z, moved.reshape(-1, task.K, task.D)])  # (WORLDS + J MOVED, K, D)
         none = np.zeros((1, task.K), np.int64), np.zeros((1, task.K, task.D)[: 2 + (task.D > 1)])
-        if task.support is not None and not self._told(*none)[0][..., 5].any():
+        if task.support is not None and not self._all_judged(*none)[0][..., 5].any():
             text = f"{asked} needs a problem with margins that change with the means, or with a potential of its own:"
             raise ValueError(f"{text} those of {self._problem!r:.200} are the same in all {WORLDS} worlds")
 
-    def _told(self, pulls: Ints, total: Floats, left: Floats | None = None) -> tuple[Floats, Floats]:
+    def _all_judged(self, pulls: Ints, total: Floats, left: Floats | None = None) -> tuple[Floats, Floats]:
         """`_judged` of all episodes. What was asked last is kept: a step pays for what the one before has shown."""
         R = np.maximum(self._given[0].scale - pulls.sum(-1), 0.0) / self.K if left is None else left
         key, step = b"".join(x.tobytes() for x in (pulls, total, R)), max(MOST // self._z.size, 1)
         if key != self._last[0]:
             given: Any = *self._seen(pulls, total)[2:], R
-            told = [self._judged(*(x[i : i + step] for x in given)) for i in range(0, len(pulls), step)]
-            self._last = key, tuple(map(np.concatenate, zip(*told, strict=True)))
+            found = [self._judged(*(x[i : i + step] for x in given)) for i in range(0, len(pulls), step)]
+            self._last = key, tuple(map(np.concatenate, zip(*found, strict=True)))
         return self._last[1]  # type: ignore[no-any-return]
 
     def _judged(self, pulls: Ints, total: Floats, R: Floats) -> tuple[Floats, Floats]:
@@ -107,27 +107,27 @@ class Sampled(Lookahead):
         gains = _between(z, rest - r + more, rest) / K
         gains, own = (gains[:, 0], V[:, 0]) if alone else (gains.sum(axis=2), np.diagonal(V, axis1=1, axis2=2))
         then, end, now = (1.0 - _between(z, 0.0 * x + 1.0, x).mean(axis=-1) for x in (rest, 0.0 * now, now))
-        told = np.stack([d, s, s * np.sqrt(own), n, gains, varies], axis=-1)
+        found = np.stack([d, s, s * np.sqrt(own), n, gains, varies], axis=-1)
         if mixed:
             near = (np.abs(m[:, None] - m[:, :, None]) <= TIED * sd[:, :, None]).all(axis=-1)
             alike = (near & (n[:, None] == n[..., None]))[..., None]
-            told = (alike * told[:, None]).sum(axis=2) / alike.sum(axis=2)
-        told[np.arange(E)[:, None], order] = told.copy()
-        return told, np.hstack([told[..., 4] + then - now, end - now, now])
+            found = (alike * found[:, None]).sum(axis=2) / alike.sum(axis=2)
+        found[np.arange(E)[:, None], order] = found.copy()
+        return found, np.hstack([found[..., 4] + then - now, end - now, now])
 
     def value(self, pulls: Ints, total: Floats, left: Floats | None = None) -> Floats:
-        return self._told(pulls, total, left)[1][:, -1].copy()
+        return self._all_judged(pulls, total, left)[1][:, -1].copy()
 
     def gain(self, pulls: Ints, total: Floats, arms: Ints, skipped: Any, out: Floats, kept: Any = None) -> None:
         paid = (skipped == 0) & (arms >= 0) & (arms <= self.K)
-        out[:] = np.where(paid, self._told(pulls, total)[1][np.arange(len(arms)), np.where(paid, arms, 0)], 0.0)
+        out[:] = np.where(paid, self._all_judged(pulls, total)[1][np.arange(len(arms)), np.where(paid, arms, 0)], 0.0)
 
     def beliefs(self, pulls: Ints, total: Floats) -> Floats:
         """(E, K, 4): the mean d of the margin over the worlds, its sd, the part of it due to the arm itself, and n."""
-        return self._told(pulls, total)[0][..., :4].copy()
+        return self._all_judged(pulls, total)[0][..., :4].copy()
 
     def view(self, pulls: Ints, total: Floats, seen: Any = None, ranked: bool = False) -> tuple[Any, Ints]:
-        d, s, own, n, g, _ = np.moveaxis(self._told(pulls, total)[0], -1, 0)
+        d, s, own, n, g, _ = np.moveaxis(self._all_judged(pulls, total)[0], -1, 0)
         order = np.argsort(np.abs(d) / s if ranked else np.zeros_like(d), axis=-1, kind="stable")
         if self._given[0].observation not in BELIEFS:
             return self.in_order(seen, order), order

@@ -237,7 +237,7 @@ def stops(result: agents.Benchmark) -> str:
     return "\n".join(lines)
 
 
-def printed_cells(agent: str, frame: pd.DataFrame, told: bool) -> list[Cell]:
+def printed_cells(agent: str, frame: pd.DataFrame, oracle: bool) -> list[Cell]:
     """The cells of an agent as the table has them; bootstrap samples are normal, by the interval of the score."""
     draw = np.random.default_rng(46).standard_normal((len(benchmark_tasks("v2")), REPLICATES))
     cells, own = list[Cell](), {row["task"]: row for _, row in frame[frame["agent"] == agent].iterrows()}
@@ -246,7 +246,7 @@ def printed_cells(agent: str, frame: pd.DataFrame, told: bool) -> list[Cell]:
         errors = None if pd.isna(row["errors"]) else round(row["errors"] * task.episodes)
         samples = row["score"] + some * (row["score_high"] - row["score_low"]) / 3.92
         pace = float(row["seconds_a_pull"])
-        cells.append(Cell(agent, task, row["value"], row["score"], samples, oracle=told, errors=errors, pace=pace))
+        cells.append(Cell(agent, task, row["value"], row["score"], samples, oracle=oracle, errors=errors, pace=pace))
     return cells
 
 

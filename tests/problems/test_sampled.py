@@ -108,7 +108,7 @@ def states(task: Task, count: int = 30) -> tuple[np.ndarray, np.ndarray]:
     return pulls, total
 
 
-def told(task: Task, pulls: np.ndarray, total: np.ndarray) -> list[np.ndarray]:
+def shown_of(task: Task, pulls: np.ndarray, total: np.ndarray) -> list[np.ndarray]:
     look = task.lookahead()
     return [*look.view(pulls, total, ranked=True), look.gains(pulls, total), look.value(pulls, total)]
 
@@ -120,11 +120,11 @@ def test_invariances(kind: Any, gaussian: bool) -> None:
     task = task_of(kind, gaussian)
     assert type(task.lookahead()) is Sampled
     pulls, total = states(task)
-    seen, order, gains, value = all_ = told(task, pulls, total)
+    seen, order, gains, value = all_ = shown_of(task, pulls, total)
     assert np.isfinite(seen).all()
     assert np.abs(seen).max() <= 10
     for part in (slice(4, 5), slice(3, 20)):
-        for whole, some in zip(all_, told(task, pulls[part], total[part]), strict=True):
+        for whole, some in zip(all_, shown_of(task, pulls[part], total[part]), strict=True):
             np.testing.assert_array_equal(whole[part], some)
     for twin in (copy.deepcopy(task.lookahead()), pickle.loads(pickle.dumps(task.lookahead()))):
         np.testing.assert_array_equal(twin.gains(pulls, total), gains)
@@ -132,7 +132,7 @@ def test_invariances(kind: Any, gaussian: bool) -> None:
         assert np.ptp(gains[e]) < 1e-12
         assert order[e].tolist() == [0, 1, 2, 3, 4]
     places = np.random.default_rng(1).permutation(task.K)
-    there = told(task, pulls[:, places], total[:, places])
+    there = shown_of(task, pulls[:, places], total[:, places])
     np.testing.assert_allclose(there[0], seen, atol=1e-6)
     np.testing.assert_allclose(there[2], gains[:, places], atol=1e-12)
     np.testing.assert_allclose(there[3], value, atol=1e-12)
@@ -140,7 +140,7 @@ def test_invariances(kind: Any, gaussian: bool) -> None:
         moved = {name: 3.0 * x + 20.0 * (kind is Inside) for name, x in task.parameters.items() if type(x) is float}
         other = task.replace(parameters=moved, sigma=3.0 * task.sigma)
         shifted = 3.0 * total + 20.0 * (pulls if task.D == 1 else pulls[..., None])
-        there = told(other, pulls[1:], shifted[1:])  # before the first pull arms are at 0
+        there = shown_of(other, pulls[1:], shifted[1:])  # before the first pull arms are at 0
         np.testing.assert_allclose(there[0], seen[1:], atol=2e-6)
         np.testing.assert_allclose(there[2], gains[1:], atol=1e-9)
 
