@@ -277,6 +277,32 @@ def _single(sim, e, a, o, n, times):
             sim.sample[np.int64(e) * D + d] = y
 
 
+# --- samples: the next ones of a scalar arm at once -------------------------------------------------------------------
+
+
+@versions("uint64", "uint64", "int64", "int64", "int64")
+def _draws(sim, e, a, n, many, at):
+    """Draw the `many` <= AHEAD samples of arm a of episode e that follow n pulls, to `sim.work.ahead` from `at` on."""
+    count, index, place = np.uint64(many), np.uint64(n), _place(sim, e * np.uint64(sim.rules.K) + a, a)
+    u, x, episode, parameters = sim.work.rows[0], sim.work.ahead[at:], sim.episode[e], sim.parameters
+    k0, k1, zero = sim.key[0, e], sim.key[1, e], np.uint64(0)
+    for i in range(count):
+        w0, w1, _, _ = philox(index + i, arm_word(a, index + i), episode, zero, k0, k1)
+        u[i] = to_uniform(w0, w1)
+    if DISTRIBUTION == BERNOULLI:
+        p = parameters[place]
+        for i in range(count):
+            x[i] = 1.0 if u[i] < p else 0.0
+    elif DISTRIBUTION == GAUSSIAN:
+        mean, sd = parameters[place], parameters[place + 1]
+        block_of_quantiles(u, count, sim.work.spare, x)
+        for i in range(count):
+            x[i] = mean + sd * x[i]
+    else:
+        for i in range(count):
+            x[i] = sample(sim, u[i], place, 0)
+
+
 # --- blocks: n pulls that are noted in `Work`, in loops over all of them, most of which LLVM vectorises ---------------
 
 
@@ -470,10 +496,14 @@ def _bulk(sim, e, a, o, n, times):
 # --- routines ---------------------------------------------------------------------------------------------------------
 
 
+def samples_ahead(distribution: int, D: int) -> int:
+    """The address of the routine of samples, `(sim, e, a, n, many, at)`; 0: they are drawn pull by pull."""
+    return 0 if D > 1 or distribution in (SHARED, LINE) else _draws(distribution, False)
+
+
 def single_pulls(distribution: int, D: int, moments: bool) -> int:
-    """The address of the routine of single pulls, `(sim, e, a, o, n, times)`; 0: scalar Bernoulli arms, no moments."""
-    plain = (distribution, D, moments) == (BERNOULLI, 1, False)
-    return 0 if plain else _single(distribution, moments)
+    """That of the routine of single pulls, `(sim, e, a, o, n, times)`; 0 where samples are drawn ahead."""
+    return 0 if samples_ahead(distribution, D) else _single(distribution, moments)
 
 
 def blocks_of_pulls(distribution: int, D: int, moments: bool) -> int:
