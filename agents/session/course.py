@@ -284,7 +284,7 @@ class Run:
         while (arm := self._wish(asked) if run is None else UNDECIDED if run.over else run.arm) != UNDECIDED:
             yield arm
             asked.append(arm)
-            run = None if by_statistics or run is None else run.imagined([arm])
+            run = None if by_statistics or run is None else run._imagine([arm])
 
     def wish(self, pending: Sequence[int]) -> int:
         """The first of `wishes`; UNDECIDED where the agent would stop, or waits."""
@@ -310,21 +310,25 @@ class Run:
 
         Of an agent that goes by rounds it ends where the next plan depends on them.
         """
-        run, rest, steps = self.copy(), Counter(pending), 0
-        run.decide()
-        while not run.over and rest[run.arm] > 0 and (steps < PATIENCE or not run.resumes):
-            rest[run.arm] -= 1
+        return self.copy()._imagine(pending)
+
+    def _imagine(self, pending: Iterable[int]) -> Run:
+        """Let it be so in this one."""
+        rest, steps = Counter(pending), 0
+        self.decide()
+        while not self.over and rest[self.arm] > 0 and (steps < PATIENCE or not self.resumes):
+            rest[self.arm] -= 1
             steps += 1
-            run.told += 1
-            run._see(run.arm, run._guess(run.arm))
-            if run.arm == UNDECIDED and not run.resumes and plan_over(run.agent, run.state, run._statistics())[0]:
+            self.told += 1
+            self._see(self.arm, self._guess(self.arm))
+            if self.arm == UNDECIDED and not self.resumes and plan_over(self.agent, self.state, self._statistics())[0]:
                 break  # its next decision depends on what it has seen last
-            run.decide()
-            run._see_kept()
-            run._look_at_the_end()
-        if run.resumes and not run.over and rest.total():
-            run._see_at_once((arm, run._guess(arm)) for arm in rest.elements())
-        return run
+            self.decide()
+            self._see_kept()
+            self._look_at_the_end()
+        if self.resumes and not self.over and rest.total():
+            self._see_at_once((arm, self._guess(arm)) for arm in rest.elements())
+        return self
 
     def present_answer(self, all_seen: Statistics) -> Bools:
         """The final answer once it is over, else the answer as of now, (K,)."""
