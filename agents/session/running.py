@@ -28,6 +28,7 @@ from bandit_envs.kernels import choice, integer, number
 from .doubts import about_failures
 from .fold import State, run_of, sample_of
 from .log import Event
+from .questions import Row
 
 FIRST_PAUSE = 0.1  # seconds before a measurement is tried again; twice as many each time
 PATIENCE = 1.0  # seconds that tasks have to end, once all is over
@@ -281,23 +282,27 @@ class Running:
 
     def _settle(self) -> None:
         """Record what has come; where the store fails, what is left stays."""
-        while self.came:
-            (call, value), one = self.came[0], self.came[0][0].question
-            with self.session._now() as state:
-                waits = one.number in state.asks
-                known = waits or any(event.about == one.number for event in state.told)  # as one that has failed
-            if waits:
-                self.session.tell(one, value, self.who, one.item)
-            del self.came[0]
-            if not known:
-                text = f"the question {one.number} was asked again, undone, or is of an arm that was withdrawn"
-                warnings.warn(f"{text}: its result {value!r:.80} came too late", UserWarning, stacklevel=7)
-            self.recorded, self.signed = self.recorded + known, time.monotonic()
+        if self.came:
+            self._record([("", call.question, value, call.question.item) for call, value in self.came])
         while self.lost and not self.row and self.error is None and not self.stops:
             (call, why), value = self.lost[0], None if self.failed == "skip" else self.failed
             self.session._fail(call.question.number, value, self.who, why)
             del self.lost[0]
             self.recorded += value is not None
+
+    def _record(self, rows: Sequence[Row]) -> None:
+        """Record results, in one transaction: a store that is slow takes more of them at once."""
+        with self.session._now() as state:
+            told = {event.about for event in state.told}  # as questions that have failed
+            waits = [row for row in rows if row[1].number in state.asks]
+            late = [row for row in rows if row[1].number not in state.asks and row[1].number not in told]
+        if waits:
+            self.session._record(waits, self.who)
+        self.came.clear()
+        self.recorded, self.signed = self.recorded + len(rows) - len(late), time.monotonic()
+        for _, one, value, _ in late:
+            text = f"the question {one.number} was asked again, undone, or is of an arm that was withdrawn"
+            warnings.warn(f"{text}: its result {value!r:.80} came too late", UserWarning, stacklevel=8)
 
     def _asked(self, free: int) -> list[Call]:
         """Calls for so many open questions of this run, new ones where there are too few."""
