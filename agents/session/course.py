@@ -183,7 +183,7 @@ class Run:
         ahead: of a table, results that wait for earlier rows, {arm: {place: sample}}.
         bank: of an agent that does not resume, all results of each arm in order; it has seen as many as it has wanted.
         arm: the one that it wants next, `UNDECIDED` before it has been asked. left: how often it wants it.
-        since: how many results had come when its state was last given up, to be built again from the statistics.
+        fresh: how many results had come when its state was last given up, to be built again from the statistics.
         skips: how many results it takes in before it is asked for the first time, see `State.mark`.
         together: whether several questions have waited at the same time.
         over: whether it has stopped, or the budget is spent; answer: its final answer then, (K,), and final: the
@@ -202,7 +202,7 @@ class Run:
         self.ahead: dict[int, dict[int, Floats]] = {}
         self.course: list[Result] | None = [] if task.observation == "history" else None
         self.bank: dict[int, list[Floats]] = {}
-        self.told = self.since = self.skips = 0
+        self.told = self.fresh = self.skips = 0
         self.state: Any = None
         self.arm, self.left, self.over, self.together = UNDECIDED, 0, False, False
         self.answer: Bools | None = None
@@ -265,9 +265,8 @@ class Run:
             self._end(self._recommended(self.all_seen()))
 
     def _decide(self) -> None:
-        if self.told < self.skips or self.arm != UNDECIDED or self.over:
-            return
-        if self.seen.spent >= self.most or self._remaining() == 0:
+        decided = self.told < self.skips or self.arm != UNDECIDED or self.over
+        if decided or self.seen.spent >= self.most or self._remaining() == 0:
             return
         arm, times, answer = self._ask_agent()
         if arm == self.task.stop:
@@ -346,7 +345,7 @@ class Run:
         self._take_in(arm, sample)
         self.left -= 1
         if arm != self.arm:
-            self.state, self.since = None, self.told
+            self.state, self.fresh = None, self.told
         if arm != self.arm or self.left == 0:
             self.arm = UNDECIDED
 
@@ -376,7 +375,7 @@ class Run:
         for arm, sample in results:
             self.told += sample.n if isinstance(sample, Part) else 1
             self._take_in(arm, sample)
-        self.state, self.arm, self.since = None, UNDECIDED, self.told
+        self.state, self.arm, self.fresh = None, UNDECIDED, self.told
         self._look_at_the_end()
         self.decide()
 

@@ -115,7 +115,6 @@ class State:
         return self
 
     def _take_in(self, events: Iterable[Event]) -> None:
-        task = self.setup.task
         for _, together in groupby(events, key=_table):
             due: list[Event] = []
             for event in together:
@@ -131,9 +130,9 @@ class State:
                 self.claims.looks.add(len(self.results))
             if self.strata is not None and not due:  # a question closes one, too
                 self.run.tell([])
-            since, known = self.run.since, not self.changed and self.strata is None and not task.items
-            if since > self.resets[-1][1] and since >= self.run.skips and known:
-                self.resets.append((self.upto, since))
+            known = not self.changed and self.strata is None and not self.setup.task.items
+            if known and self.run.fresh >= max(self.resets[-1][1] + 1, self.run.skips):
+                self.resets.append((self.upto, self.run.fresh))
 
     def _count(self, event: Event, due: list[Event]) -> None:
         """Take in an event; the results that count from now on are added to `due`."""

@@ -25,10 +25,11 @@ from typing import Any
 
 from bandit_envs.kernels import choice, integer, number
 
+from .design import plated
 from .doubts import about_failures
 from .fold import State, run_of, sample_of
 from .log import Event
-from .questions import Row
+from .questions import Ask, Row
 
 FIRST_PAUSE = 0.1  # seconds before a measurement is tried again; twice as many each time
 PATIENCE = 1.0  # seconds that tasks have to end, once all is over
@@ -308,28 +309,30 @@ class Running:
         """Calls for so many open questions of this run, new ones where there are too few."""
         session, tabled, self.version = self.session, bool(self.session.task.items), self.session.version
         held = [*self.calls.values(), *(call for call, _ in [*self.came, *self.lost])]
-        if len(waiting := self._open(held)) < free:
+        if len(waiting := self._open(held, free)) < free:
             if new := session.ask(free - len(waiting), self.who, take_over=self.lease, run=self.me):
                 self.signed = time.monotonic()
                 self.first = min([self.first, *(one.number for one in new)])
-            waiting = self._open(held)
+            waiting = self._open(held, free)
         names = session.names
-        return [Call(one, (names[one.arm], *([one.item] if tabled else [])), self.retries) for one in waiting[:free]]
+        return [Call(one, (names[one.arm], *([one.item] if tabled else [])), self.retries) for one in waiting]
 
-    def _open(self, held: Sequence[Call]) -> list[Any]:
-        """The open questions of this name that are not held, nor of a later run; `Taken` where an earlier one lives."""
+    def _open(self, held: Sequence[Call], most: int) -> list[Any]:
+        """Open questions of this name that are not held, nor of a later run; `Taken` where an earlier one lives."""
         session = self.session
         with session._now() as state:
-            others, upto = self._of_others(state), state.upto
+            others = self._of_others(state)
+            taken = others | {call.question.number for call in held}
+            mine = [n for n, (_, who) in state.asks.items() if who == self.who and n not in taken][:most]
+            found, wells = [Ask(n, *state.asks[n]) for n in mine], plated(state)
+            found = [session._filled(one, state.events[one.number], wells) for one in found]
         if others and min(others) < self.first:
             own = {number for number in state.asks if state.events[number].text == self.me}
             session._append(lambda state: state.asked_again(own & state.asks.keys(), self.who))  # by no run: for any
             host, pid, _ = run_of(state.events[min(others)])
             text = f"another run with who={self.who!r:.80} still runs, in the process {pid} on {host}"
             raise Taken(f"{text}: give each run a name of its own, who=..., or wait until that one has ended")
-        taken = others | {call.question.number for call in held}
-        mine = [one for one in session.pending if one.who == self.who and one.number <= upto]
-        return [one for one in mine if one.number not in taken]
+        return found
 
     def _collect(self, seconds: float) -> None:
         """Take what calls have measured, waiting so long for the first of them, and note what is wrong."""

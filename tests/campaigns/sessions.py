@@ -252,7 +252,7 @@ def move(session: Any, kind: str, generator: np.random.Generator) -> None:
         session.withdraw_arm(int(generator.choice(active)))
 
 
-OF_RUN = ("seen", "told", "since", "arm", "left", "over", "answer", "final", "bank", "ahead", "course", "state")
+OF_RUN = ("seen", "told", "fresh", "arm", "left", "over", "answer", "final", "bank", "ahead", "course", "state")
 
 
 def plain(one: Any) -> Any:
