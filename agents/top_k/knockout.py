@@ -165,7 +165,7 @@ class FBKT(SetAlgorithm):
     """Fixed-budget knockout tournament (Hong, Jiang & Zhong 2022): the best arm within a budget >= first K.
 
     Args:
-        first: n0, samples of each arm for the seeding of the first round.
+        first: n0, samples of each arm for the seeding of the first round; None: a third of the budget, but 8 at most.
         phi: > 1; the smaller, the more of the budget is for the first rounds.
     """
 
@@ -198,8 +198,9 @@ class FBKT(SetAlgorithm):
         if n == 1:
             finish(own, 1)
 
-    def __init__(self, task: Any, first: int = 8, phi: float = 3.0) -> None:
+    def __init__(self, task: Any, first: int | None = None, phi: float = 3.0) -> None:
         super().__init__(task)
-        first, phi = integer("first", first, 1, 10**6), number("phi", phi, 1, 1e6, above=True)
-        left = budget_for(self.name, self.task, first * self.task.K) - first * self.task.K
-        self.times = np.array([first, *(int(one * left) for one in shares(self.task.K, phi))])
+        K, least = self.task.K, 1 if first is None else integer("first", first, 1, 10**6)
+        T, phi = budget_for(self.name, self.task, least * K), number("phi", phi, 1, 1e6, above=True)
+        n0 = min(max(T // (3 * K), 1), 8) if first is None else least
+        self.times = np.array([n0, *(int(one * (T - n0 * K)) for one in shares(K, phi))])

@@ -53,6 +53,12 @@ def test_fbkt_by_hand() -> None:
     assert [i for i, _ in pulls] == [0, 1, 2, 3, 4, 4, 2, 3, 0, 4, 2, 1, 4]  # the best of five, then of three, is free
 
 
+def test_the_first_samples_of_fbkt() -> None:
+    """A third of 40, 119 and 10^4 samples of 10 arms, but 8 of each at most."""
+    made = [agents.make("fbkt", Task("BestArm", {}, K=10, budget=T)).times[0] for T in (40, 119, 10_000)]  # type: ignore
+    assert made == [1, 3, 8]
+
+
 def test_the_budget_of_fbkt_is_spent_but_for_rounding() -> None:
     for K in (2, 3, 10, 57, 1000):
         agent: Any = agents.make("fbkt", Task("BestArm", {}, K=K, budget=1000 * K))
@@ -95,15 +101,16 @@ def test_knockouts_are_their_twins(distribution: str, K: int) -> None:
         twin = lambda _, f=first, g=group: kt(K, 0.1, 0.3, f, g)
         as_twins(twin, f"kt(first={first}, group={group})", BEST_ARM, 10, ended=10, **rules)
     for budget, first, phi in ((2 * K, 2, 3.0), (6 * K, 1, 3.0), (333, 3, 2.0), (1001, 8, 1.5)):
-        twin = lambda _, T=budget, f=first, p=phi: fbkt(K, T, f, p)
-        as_twins(twin, f"fbkt(first={first}, phi={phi})", BEST_ARM, 10, ended=10, budget=budget, **rules)
+        other = lambda _, T=budget, f=first, p=phi: fbkt(K, T, f, p)
+        as_twins(other, f"fbkt(first={first}, phi={phi})", BEST_ARM, 10, ended=10, budget=budget, **rules)
 
 
 def single_twins(twin: Any, name: str, **rules: Any) -> None:
     """The same as `as_twins`, of a twin that pulls one by one."""
     envs: Any = gym.make_vec(BEST_ARM, 8, autoreset_mode="Disabled", delta=0.1, actions="arm", **rules)
     agent, state, live = agents.make(name, envs), None, np.ones(8, np.bool_)
-    observation, plays = envs.reset(seed=0)[0], [([], []) for _ in live]
+    observation = envs.reset(seed=0)[0]
+    plays: list[tuple[list[tuple[int, int]], list[float]]] = [([], []) for _ in live]
     while live.any():
         arms, state = agent.predict(observation, state)
         answers = agent.recommend(observation, state)
@@ -126,8 +133,8 @@ def test_survivors_are_their_twins(distribution: str, K: int) -> None:
         twin = lambda agent, f=first, b=beta, r=rounds, G=groups: gsp(K, 0.2, f, b, r, G, agent.eta, agent.h)
         single_twins(twin, f"gsp(first={first}, beta={beta}, rounds={rounds}, groups={groups})", **rules)
     for first, step, most, delta in ((10, 1, None, 0.1), (4, 7, 30, 0.8), (2, 2, 9, 0.4)):
-        twin = lambda _, f=first, s=step, m=most, d=delta: pass_(K, 0.2, f, s, m, -2 * math.log(d))
-        single_twins(twin, f"pass(first={first}, step={step}, most={most}, delta={delta})", **rules)
+        other = lambda _, f=first, s=step, m=most, d=delta: pass_(K, 0.2, f, s, m, -2 * math.log(d))
+        single_twins(other, f"pass(first={first}, step={step}, most={most}, delta={delta})", **rules)
 
 
 # --- promises ---------------------------------------------------------------------------------------------------------
@@ -198,7 +205,8 @@ def test_configurations_of_ranking_and_selection(name: str, means: list[float], 
         ("kt(group=1)", {}, "group must be an integer in .2, 1000000., got 1"),
         ("kt", {"criterion": "exact"}, "kt needs a tolerance > 0, which criterion='exact' of BestArm"),
         ("fbkt", {}, "fbkt needs a budget >= "),
-        ("fbkt", {"budget": 79}, "fbkt needs a budget >= 80"),
+        ("fbkt(first=8)", {"budget": 79}, "fbkt needs a budget >= 80 for K = 10 arms, got 79"),
+        ("fbkt", {"budget": 9}, "fbkt needs a budget >= 10 for K = 10 arms, got 9"),
         ("fbkt(phi=1)", {"budget": 900}, "phi must be .*, got 1"),
         ("gsp(first=9)", {}, "first must be an integer in .10, 1000000., got 9"),
         ("gsp(groups=11)", {}, "groups must be an integer in .1, 10., got 11"),
@@ -217,7 +225,7 @@ def test_refusals(name: str, more: Case, wanted: str) -> None:
 
 def test_a_zone_of_ones_own_needs_no_epsilon() -> None:
     task = Task("BestArm", {"criterion": "exact"}, K=10, delta=0.1)
-    assert [agents.make(f"{name}(zone=.25)", task).zone for name in ("kt", "gsp")] == [0.25, 0.25]  # type: ignore
+    assert [agents.make(f"{name}(zone=.25)", task).zone for name in ("kt", "gsp")] == [0.25, 0.25]
 
 
 @pytest.mark.parametrize("name", ["kt", "fbkt", "gsp(first=10, beta=5)", "pass"])
