@@ -1,9 +1,10 @@
-"""The closest pair of many arms, of TopK and BestArm: arms that weigh the same compete by their means alone.
+"""The closest pair of many arms, of TopK, BestArm and AllGood: arms that weigh the same compete by their means alone.
 
 symbols     class: the arms on one side of the answer with the same weight. Scales are the same, and so are penalties,
-            so that of two arms inside the one with the lower mean is closer to any arm outside, and of two arms outside
-            the one with the larger mean to any inside: a pair of heads of classes is the closest of all
+            so that of two arms inside the one with the lower mean is closer to any arm, and of two arms outside the one
+            with the larger mean: a pair of heads of classes is the closest of all
             head: of a class inside the lowest mean, of one outside the largest; ties to the lowest arm
+            ALL_GOOD has classes of all arms, inside or not, too: arms are compared with heads of these
 classes     few, as arms are pulled in numbers that double
 heaps       of a class: a pairing heap (Fredman, Sedgewick, Sleator & Tarjan, Algorithmica 1986); an arm goes from one
             class to another in O(log K), amortised
@@ -13,19 +14,21 @@ queue       of the arms that race: a binary heap by pulls, in which an arm that 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bandit_envs.kernels import inlined, part
+from bandit_envs.stopping import the_kind
 
 from ..core.agent import Ints
-from .alternatives import leaver, mark_answer, open_pairs, pair_statistic, put
+from .alternatives import ALL_GOOD, leaver, mark_answer, open_pairs, pair_statistic, put
 
 
 class Classes(NamedTuple):
-    """The classes of an episode: `count` heads, and the heaps below these; -1 where there is no arm."""
+    """Classes of an episode: their heads, and the heaps below these; -1 where there is no arm."""
 
+    side: Any  # (K,), int8: of those whose head has the lowest mean 1
     child: Ints  # (K,): the first of the arms right below
     next: Ints  # the next one below the same arm
     back: Ints  # the one before it; of the first one the arm above
@@ -35,18 +38,18 @@ class Classes(NamedTuple):
 
 
 @part
-def _ahead(book, i, j):
+def _ahead(book, classes, i, j):
     """Whether arm i stands above arm j of its class."""
     m, n = book.mean[i], book.mean[j]
     if m == n:
         return i < j
-    return (m < n) == (book.inside[i] != 0)
+    return (m < n) == (classes.side[i] != 0)
 
 
 @part
 def _meld(book, classes, i, j):
     """One heap of those of two heads, the arm on top of it."""
-    top, below = (i, j) if _ahead(book, i, j) else (j, i)
+    top, below = (i, j) if _ahead(book, classes, i, j) else (j, i)
     first = classes.child[top]
     classes.next[below], classes.back[below], classes.child[top] = first, top, below
     if first >= 0:
@@ -75,7 +78,7 @@ def _place(book, classes, i):
     """The place of the class of arm i among the heads; behind them where it has none yet."""
     for place in range(classes.sizes[0]):
         j = classes.head[place]
-        if book.weight[j] == book.weight[i] and book.inside[j] == book.inside[i]:
+        if book.weight[j] == book.weight[i] and classes.side[j] == classes.side[i]:
             return place
     return classes.sizes[0]
 
@@ -112,49 +115,108 @@ def _leave(book, classes, i):
 
 
 @part
-def begin(sides, book, classes):
+def begin(sides, book, classes, all_arms):
     """Compute the plug-in answer and all classes, of arms that have been `put`."""
     mark_answer(sides, book.mean, book.inside)
-    classes.sizes[:] = 0
+    classes.sizes[:] = all_arms.sizes[:] = 0
     for i in range(len(book.mean)):
         _enter(book, classes, i)
+        if the_kind(sides.kind) == ALL_GOOD:
+            _enter(book, all_arms, i)
 
 
 @part
-def take(sides, book, classes, arm, m, weight, penalty, v):
-    """Write down what is now known of an arm; it goes to its class, and may change sides with another."""
-    before = book.weight[arm]
+def take(sides, book, classes, all_arms, arm, m, weight, penalty, v):
+    """Write down what is now known of an arm; it goes to its class, and arms change sides."""
+    before, good = book.weight[arm], the_kind(sides.kind) == ALL_GOOD
     _leave(book, classes, arm)
+    if good:
+        _leave(book, all_arms, arm)
     put(sides, book, arm, m, weight, penalty, v)
     _enter(book, classes, arm)
+    if good:
+        _enter(book, all_arms, arm)
     if book.open[arm]:
         classes.sizes[2] += np.int64(weight * weight - before * before)
-    for place in range(classes.sizes[0]):
+    place, boundary = 0, _boundary(sides, book, all_arms) if good else m
+    while place < classes.sizes[0]:
         other = classes.head[place]
+        place += 1
+        if good and (book.inside[other] != 0) != (book.mean[other] >= boundary):
+            _cross(book, classes, other)
+            place = 0
         crosses = book.mean[other] >= m if book.inside[arm] else book.mean[other] <= m
-        if book.inside[other] != book.inside[arm] and crosses:
+        if not good and crosses and book.inside[other] != book.inside[arm]:
             low, high = leaver(book, arm)
             if low >= 0:
-                _leave(book, classes, low)
-                _leave(book, classes, high)
-                book.inside[low], book.inside[high] = 0, 1
-                _enter(book, classes, low)
-                _enter(book, classes, high)
+                _cross(book, classes, low)
+                _cross(book, classes, high)
             return
 
 
 @part
-def closest_pair(sides, book, classes):
+def _cross(book, classes, i):
+    """Let arm i change sides."""
+    _leave(book, classes, i)
+    book.inside[i] = 1 - book.inside[i]
+    _enter(book, classes, i)
+
+
+@part
+def _best(book, all_arms):
+    """The arm with the largest mean, the first of equals."""
+    best = all_arms.head[0]
+    for place in range(all_arms.sizes[0]):
+        best = all_arms.head[place] if _ahead(book, all_arms, all_arms.head[place], best) else best
+    return best
+
+
+@inlined
+def _boundary(sides, book, all_arms):
+    """The least mean of the plug-in answer of ALL_GOOD."""
+    m = book.mean[_best(book, all_arms)]
+    return min(sides.keep * m + sides.shift, m)
+
+
+@part
+def _beside(book, all_arms, place, i):
+    """The head of a class, or the next one where that is arm i; -1 where there is none."""
+    j = all_arms.head[place]
+    if j != i:
+        return j
+    rest = _one_of(book, all_arms, all_arms.child[i])
+    all_arms.child[i] = -1
+    if rest >= 0:
+        all_arms.head[place] = _meld(book, all_arms, i, rest)
+    return rest
+
+
+@part
+def closest_pair(sides, book, classes, all_arms):
     """The arm whose row is the least of all, the first of equals, with its partner and value in the book."""
-    least, row, partner, count = math.inf, -1, -1, classes.sizes[0]
-    for place in range(count):
+    least, row, partner, good = math.inf, -1, -1, the_kind(sides.kind) == ALL_GOOD
+    others = all_arms if good else classes
+    best = _best(book, all_arms) if good else -1
+    for place in range(classes.sizes[0]):
         i = classes.head[place]
-        for other in range(count if book.inside[i] else 0):
-            j = classes.head[other]
-            if not book.inside[j]:
-                value = pair_statistic(sides, book, i, j)
-                if value < least or (value == least and (i < row or (i == row and j < partner))):
-                    least, row, partner = value, i, j
+        if book.inside[i]:
+            for other in range(others.sizes[0]):
+                j = _beside(book, others, other, i) if good else others.head[other]
+                if j >= 0 and (good or not book.inside[j]):
+                    value = pair_statistic(sides, book, i, j)
+                    if value < least or (value == least and (i < row or (i == row and j < partner))):
+                        least, row, partner = value, i, j
+        elif good:
+            most, which = pair_statistic(sides, book, i, best), best
+            for other in range(others.sizes[0]):
+                j = others.head[other]
+                if most > least:
+                    break
+                value = pair_statistic(sides, book, i, j) if j != i else -math.inf
+                if value > most or (value == most and j < which):
+                    most, which = value, j
+            if most < least or (most == least and i < row):
+                least, row, partner = most, i, which
     if row >= 0:
         book.value[row], book.partner[row] = least, partner
     return row
@@ -199,7 +261,7 @@ def first_racer(sides, book, classes, looks):
     while book.times[queue[0]] != book.weight[queue[0]]:
         book.times[queue[0]] = book.weight[queue[0]]
         _sink(book, queue, sizes[1], 0)
-    if sides.k > 1:
+    if the_kind(sides.kind) == ALL_GOOD or sides.k > 1:
         return queue[0]
     for place in range(sizes[0]):
         low = classes.head[place] if book.inside[classes.head[place]] else low

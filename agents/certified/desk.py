@@ -63,7 +63,8 @@ class Table(NamedTuple):
     rows: Annotated[Floats, 3]  # (E, 7, K)
     partners: Annotated[Ints, 3]  # (E, 2, K)
     marks: Annotated[NDArray[np.int8], 3]  # (E, 3, K)
-    links: Annotated[Ints, 3]  # (E, 6, K), where arms have classes
+    links: Annotated[Ints, 3]  # (E, 11, K), where arms have classes
+    none: Annotated[NDArray[np.int8], 1]  # (K,), 0
     work: Floats
     twins: Ints
     alone: Alone
@@ -76,6 +77,7 @@ class Case(NamedTuple):
     desk: Any
     book: Book
     classes: Classes
+    all_arms: Classes  # of ALL_GOOD, inside or not
     shown: Certifiable  # a row of each
     table: Any
 
@@ -106,8 +108,9 @@ def opened(desk, table, pulls, mean, variance, moments):
         carray(pulls, (1, d.K)), carray(mean, (1, size)), carray(variance, (1, size)), carray(moments, (1, d.moments))
     )
     links = table.links[min(d.e, len(table.links) - 1)]
-    classes = Classes(links[0], links[1], links[2], links[3], links[4], links[5])
-    return Case(d, book, classes, shown, table)
+    classes = Classes(marks[1], links[0], links[1], links[2], links[3], links[4], links[5])
+    all_arms = Classes(table.none, links[6], links[7], links[8], links[9], links[4], links[10])
+    return Case(d, book, classes, all_arms, shown, table)
 
 
 @part
@@ -136,7 +139,7 @@ def measure(case, i, first):
     if first:
         put(sides, book, i, m, weight, penalty, v)
     elif the_search(sides.search) == CLASSES:
-        take(sides, book, case.classes, i, m, weight, penalty, v)
+        take(sides, book, case.classes, case.all_arms, i, m, weight, penalty, v)
     else:
         tell(sides, book, i, m, weight, penalty, v)
 
@@ -151,7 +154,7 @@ def observe(case):
     for i in range(desk.K):
         measure(case, i, True)
     if the_search(desk.search) == CLASSES:
-        begin(desk, case.book, case.classes)
+        begin(desk, case.book, case.classes, case.all_arms)
     elif the_kind(desk.kind) != LOCAL:
         fill(desk, case.book)
 
@@ -161,7 +164,7 @@ def find(case):
     """Put down the closest alternative: its row, the value of this, and the `Alternative`."""
     desk = case.desk
     if the_search(desk.search) == CLASSES:
-        desk.row = closest_pair(desk, case.book, case.classes)
+        desk.row = closest_pair(desk, case.book, case.classes, case.all_arms)
     else:
         desk.row = cheapest(desk, case.book)
     i = max(desk.row, 0)
@@ -217,7 +220,13 @@ def proportions(case):
 @part
 def certify(case):
     """Put down whether the answer is certified, see `is_certified`."""
-    case.desk.certified = is_certified(case.shown, 0, case.desk.t, case.desk, case.table.whole)
+    desk, whole = case.desk, case.table.whole
+    if the_search(desk.search) == CLASSES:
+        inside, out, need = case.book.inside, whole.out, whole.need
+        whole = Certificate(whole.address, whole.numbers, whole.scratch, inside, out, need, whole.nominal, whole.quick)
+        desk.certified = is_certified(case.shown, 0, desk.t, desk, whole, True)
+    else:
+        desk.certified = is_certified(case.shown, 0, desk.t, desk, whole)
 
 
 @part

@@ -339,7 +339,8 @@ class CertifiedAlgorithm(Algorithm):
             "rows": np.zeros((E, 7, K)),
             "partners": np.zeros((E, 2, K), np.int64),
             "marks": np.zeros((E, 3, K), np.int8),
-            "links": np.zeros((E, 6, K) if self._search == CLASSES else (1, 6, 3), np.int64),
+            "links": np.zeros((E, 11, K) if self._search == CLASSES else (1, 11, 3), np.int64),
+            "none": np.zeros(K, np.int8),
             "work": np.zeros(K),
             "twins": np.zeros(TWINS, np.int64),
             "alone": (alone, inside[:1], out[:5]),
@@ -352,7 +353,7 @@ class CertifiedAlgorithm(Algorithm):
         """How alternatives are searched for: of many arms by classes, where the pulls of an arm say its penalty."""
         sides, numbers = self.sides, self._alone.numbers
         alike = sides.distribution == GAUSSIAN or (sides.distribution == BERNOULLI and numbers[BOUNDARY] != MIXTURE)
-        many = sides.kind == TOP_K and self.task.K >= MANY and self._weighed not in (KEPT, MEANS)
+        many = sides.kind in (TOP_K, ALL_GOOD) and self.task.K >= MANY and self._weighed not in (KEPT, MEANS)
         return CLASSES if many and alike else ROWS
 
     @property
@@ -382,7 +383,14 @@ class CertifiedAlgorithm(Algorithm):
         address = decider.address if self.may_stop else 0
         answer = Certificate(address, decider.numbers, scratch[None], inside, out, need, self._nominal, quick)
         table: Any = Table(*(kept[name] for name in Table._fields[:-2]), alone, answer)  # type: ignore[call-arg]
-        given = {"K": self.task.K, "D": self.task.D, "weighed": self._weighed, "search": self._search, "need": need, "table": table.address}
+        given = {
+            "K": self.task.K,
+            "D": self.task.D,
+            "weighed": self._weighed,
+            "search": self._search,
+            "need": need,
+            "table": table.address,
+        }
         routines = {name: routine_of(name, *self._version).address for name in self._called_for}
         for name, value in (sides._asdict() | given | routines).items():
             desk[name] = value

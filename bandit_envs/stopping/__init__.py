@@ -45,10 +45,11 @@ from .versions import the_distribution, the_kind, the_search, version
 
 __all__ = [
     "Arm", "Arms", "BERNOULLI", "BETS", "BOUNDARY", "BOUNDED", "CODES", "COMMON", "Certifier", "DISTRIBUTION",
-    "DOUBT", "D_AT", "GAUSSIAN", "HOPED_AT", "KAUFMANN", "LEVELS_SCRATCH", "MIXTURE", "Move", "PAIRED", "PAIRS_AT", "PRIOR",
-    "RATES", "RHO", "SHARES", "SIDED", "STUDENT", "Stratified", "TOLERANCE_AT", "VARIANCE", "adapted", "arm_cost",
-    "arm_intervals", "arm_penalty", "arm_value", "averages", "bernoulli_value", "certified_pairs", "column_intervals",
-    "common", "comparison_value", "control_intervals", "counted_arms", "discoveries", "divergence", "enough",
-    "level_of", "mismatch", "nearest_alternative", "own_numbers", "pair_alternative", "pair_bounds", "pair_cost",
-    "pair_value", "report_pair", "sides", "the_distribution", "the_kind", "the_search", "version", "with_moments",
+    "DOUBT", "D_AT", "GAUSSIAN", "HOPED_AT", "KAUFMANN", "LEVELS_SCRATCH", "MIXTURE", "Move", "PAIRED", "PAIRS_AT",
+    "PRIOR", "RATES", "RHO", "SHARES", "SIDED", "STUDENT", "Stratified", "TOLERANCE_AT", "VARIANCE", "adapted",
+    "arm_cost", "arm_intervals", "arm_penalty", "arm_value", "averages", "bernoulli_value", "certified_pairs",
+    "column_intervals", "common", "comparison_value", "control_intervals", "counted_arms", "discoveries",
+    "divergence", "enough", "level_of", "mismatch", "nearest_alternative", "own_numbers", "pair_alternative",
+    "pair_bounds", "pair_cost", "pair_value", "report_pair", "sides", "the_distribution", "the_kind", "the_search",
+    "version", "with_moments",
 ]  # fmt: skip
