@@ -9,6 +9,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from plays import Twin, as_twins, record, replay, right_when_begun_anew, sampler
+from selection import line, selected
 from twins_selection import fbkt, gsp, kt, pass_
 
 import agents
@@ -241,3 +242,11 @@ def test_many_arms(name: str) -> None:
     limits: Case = {"budget": 30_000} if name == "fbkt(first=2)" else {}
     found = agents.evaluate(name, BEST_ARM, episodes=1, env_kwargs=rules | limits)
     assert found.summary()["misidentified"].item() == 0
+
+
+def test_the_campaign_measures_by_exact_truth() -> None:
+    """One replication of equal allocation on the 3,249 lines: a sample of each; all lines are good, or one."""
+    wide, narrow = (selected("uniform", "flow-lines", zone, 3249, 1) for zone in (5.2, 1e-9))
+    assert (wide["samples"], wide["PGS"], narrow["PGS"]) == (3249, 1, narrow["PCS"])
+    assert 0 <= wide["EOC"] == narrow["EOC"] < 5.2
+    assert line(wide).startswith("| `uniform` | 3,249 | ")
