@@ -56,7 +56,7 @@ def test_fbkt_by_hand() -> None:
 
 def test_the_first_samples_of_fbkt() -> None:
     """A third of 40, 119 and 10^4 samples of 10 arms, but 8 of each at most."""
-    made = [agents.make("fbkt", Task("BestArm", {}, K=10, budget=T)).times[0] for T in (40, 119, 10_000)]  # type: ignore
+    made = [agents.make("fbkt", Task("BestArm", {}, K=10, budget=T)).times[0] for T in (40, 119, 10_000)]
     assert made == [1, 3, 8]
 
 
