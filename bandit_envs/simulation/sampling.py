@@ -32,7 +32,7 @@ from ..kernels.routines import routine
 from .arrays import Simulation
 
 _LOW = np.uint64(0xFFFFFFFF)
-WARM_UP, DEPARTURES = 200, 50  # of a line
+DEPARTURES = 50  # of a line
 _GOLDEN, _MIX, _MIXED = (np.uint64(x) for x in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 NEXT_BLOCK = np.uint64(16)  # one block of random words further, above the 4 bits of the stream
 
@@ -165,7 +165,7 @@ def _flow_line(sim, u, at, d):
     """By the Markov chain of a line: a, c jobs in stages 2, 3, servers 1, 2 blocked or not. SplitMix64 begins at u."""
     s1, s2, s3 = sim.parameters[at], sim.parameters[at + 1], sim.parameters[at + 2]
     b2, b3, word = sim.parameters[at + 3], sim.parameters[at + 4], np.uint64(np.int64(u * 2.0**53)) << np.uint64(11)
-    a, c, first, second, done, time = 0, 0, False, False, -WARM_UP, 0.0
+    a, c, first, second, done, time = 0, 0, False, False, -np.int64(sim.parameters[at + 5]), 0.0
     while done < DEPARTURES:
         r1, r2 = 0.0 if first else s1, s2 if a > 0 and not second else 0.0
         total = r1 + r2 + (s3 if c > 0 else 0.0)
