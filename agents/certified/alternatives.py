@@ -1,4 +1,4 @@
-"""Incremental search for the closest alternative to the current answer: O(K) per pull and episode.
+"""Incremental search for the closest alternative to the current answer: O(K) per pull and episode; see `classes` too.
 
 Pairs of arms decide TopK, BestArm and AllGood (see `bandit_envs.stopping.nearest_alternative`, which looks at all of
 them at once). Here each arm i has a row: the closest of its alternatives, the other arm of the pair, and its statistic.
@@ -38,6 +38,7 @@ from bandit_envs.stopping import (
     comparison_value,
     divergence,
     nearest_alternative,
+    pair_bound,
     pair_bounds,
     pair_cost,
     pair_value,
@@ -161,6 +162,12 @@ def pair_statistic(sides, book, i, j):
     if the_kind(sides.kind) != CONTROL and book.mean[j] <= sides.c * book.mean[i] + sides.d:
         return NO_BETTER
     return _value(sides, book, j, i, _outward(sides)) - sides.need_out
+
+
+@part
+def is_far(sides, book, i, j, least):
+    """Whether a bound shows that the pair of arm i, in the answer, and arm j is worth more than `least`."""
+    return pair_bound(book.numbers, _arm(sides, book, i), _arm(sides, book, j), _inward(sides)) - sides.need_in > least
 
 
 @part
