@@ -74,7 +74,7 @@ def main() -> None:
             executor = stack.enter_context(distributed.Client(stack.enter_context(cluster))).get_executor()
         session.run(measure, workers=20, executor=executor)  # ten calls wait at each of two workers
         best = session.names[session.answer().argmax()]
-        print(f"{best} is at most .1 below the best of {len(session.names)} lines: {session.certificate:.0%} sure")
+        print(f"{best} is at most .1 below the best of {len(session.names)} lines, at delta = {session.delta}")
         print(f"{len(session)} results, {BATCH * len(session)} simulated days")
 
 

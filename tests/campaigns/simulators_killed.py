@@ -24,7 +24,7 @@ import distributed
 from simulators import lines, simulate, study
 
 SECONDS = 0.05  # of a call
-FIRST = 60.0  # seconds with one worker
+FIRST = 40.0  # seconds with one worker
 
 
 def call(journal: str, computes: bool, name: str, block: int) -> float:
@@ -86,14 +86,13 @@ def main(computes: bool, folder: Path, most: float = 420.0) -> None:
         history = session.history()
         told, names = history.query("kind == 'told'"), [*lines()]
         cells = [*zip(told["name"], told["item"], strict=True)]
-        print(f"{len(cells)} results, {begun} calls, certificate {session.certificate}, {session.done=}")
+        print(f"{len(cells)} results, {begun} calls, {session.done=}")
         assert len({*cells}) == len(cells)  # no result twice
         values = {(name, block): value for *_, name, block, value in noted(journal)}
         assert [values[cell] for cell in cells] == told["value"].tolist()  # and each is that of the simulator
         assert begun - len(cells) <= 10 + 20 + 20  # those that were under way at the three kills
-        if session.done:
-            assert session.certificate >= 0.95
-            print(names[int(session.answer().argmax())])
+        assert session.done  # it has no budget: the answer is certified
+        print(names[int(session.answer().argmax())])
     print(f"two workers do {rates[2] / rates[1]:.2f} times as many as one")
 
 
