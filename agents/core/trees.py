@@ -196,25 +196,54 @@ def settle(tree: Tree, boundary):
 
 
 @part
+def misplaced(tree: Tree, inside, outside):
+    """The worst arm inside and the best outside, by numbers that are minus their means and their means; else -1, -1.
+
+    The best of all are to be inside, of equal ones the lowest.
+    """
+    worst, best = -root(tree, inside), root(tree, outside)
+    if best >= worst:  # and none of them is a NaN
+        out, into = _first(tree, inside, True), _first(tree, outside)
+        if best > worst or into < out:
+            return out, into
+    return np.int64(-1), np.int64(-1)
+
+
+@part
 def settle_best(tree: Tree):
     """Swap arms until those inside are the best by estimate, ties to the lowest; how many are inside stays."""
-    while True:
-        worst, best = -root(tree, NEG_ESTIMATE_IN), root(tree, ESTIMATE_OUT)
-        if not best >= worst:  # or one of them is a NaN
-            return
-        out, into = _first(tree, NEG_ESTIMATE_IN, True), _first(tree, ESTIMATE_OUT)
-        if best == worst and into > out:
-            return
+    out, into = misplaced(tree, NEG_ESTIMATE_IN, ESTIMATE_OUT)
+    while out >= 0:
         _move(tree, out, False)
         refresh(tree, out)
         _move(tree, into, True)
         refresh(tree, into)
+        out, into = misplaced(tree, NEG_ESTIMATE_IN, ESTIMATE_OUT)
 
 
 @part
 def extreme(tree: Tree, what):
     """The lowest arm with the largest of these numbers; -1 if no arm has one."""
     return -1 if root(tree, what) == -_INF else _first(tree, what)
+
+
+@part
+def after(tree: Tree, what, i):
+    """The next arm after arm i, or the first one for i = -1, that has such a number; -1 if none has."""
+    top, level, j, looks = len(tree.levels) - 2, 0, np.uint64(max(i, 0)), i < 0
+    if looks:
+        level = top
+    while True:
+        if looks and tree.nodes[(tree.levels[level] + j) * _8 + what] > -_INF:
+            if level == 0:
+                return np.int64(j)
+            level, j = level - 1, j * _8
+            continue
+        while level < top and j % _8 == np.uint64(7):
+            level, j = level + 1, j // _8
+        if level == top:
+            return np.int64(-1)
+        j, looks = j + _1, True
 
 
 @part
@@ -244,6 +273,71 @@ def grown(tree: Tree, what, growth):
         if level == top:
             return which, best
         j += _1
+
+
+# --- bounds that all grow with one number: the highest arm of each of two sides ---------------------------------------
+
+# The bound of an arm is height(a, s, x), of two numbers of its own and an x that never falls. A node has a and s of the
+# highest arm below it, on either side (of equal ones the lowest, or the last), and the x up to which both stay so for
+# certain: where another one overtakes, by `overtaken`, or one of the children is no longer certain. So nodes are looked
+# at again only where arms have changed places (a kinetic tournament).
+ONE, OTHER, UNTIL = np.uint64(0), np.uint64(2), np.uint64(4)  # where a and s of a side are; minus that x
+
+
+@part
+def _lead(tree: Tree, level, j, height, overtaken, x, last):
+    """Set node j of a level from its children; `last`: of equal arms of the other side."""
+    nodes, o, until = tree.nodes, (tree.levels[level] + j) * _8, _INF
+    for side in (ONE, OTHER):
+        low, most = (tree.levels[level - 1] + j * _8) * _8 + side, -_INF
+        best, high = low, low + _8 * _8
+        for c in range(low, high, _8):
+            value = height(nodes[c], nodes[c + _1], x)
+            best, most = (c, value) if value > most or (last and side and value == most) else (best, most)
+        nodes[o + side], nodes[o + side + _1] = a, s = nodes[best], nodes[best + _1]
+        for c in range(low, high, _8):
+            until = min(until, -nodes[c - side + UNTIL])
+            if nodes[c] > -_INF and (nodes[c] != a or nodes[c + _1] != s):
+                until = min(until, overtaken(most, a, s, nodes[c], nodes[c + _1], x))
+    nodes[o + UNTIL] = -until
+
+
+@part
+def lead(tree: Tree, i, height, overtaken, x, last):
+    """`refresh` of a tree with such bounds at x."""
+    refresh(tree, i)
+    j = np.uint64(i)
+    for level in range(1, len(tree.levels) - 1):
+        j = j // _8
+        _lead(tree, level, j, height, overtaken, x, last)
+
+
+@part
+def grow(tree: Tree, height, overtaken, x, last):
+    """Go on to a larger x."""
+    top, level, j = len(tree.levels) - 2, len(tree.levels) - 2, np.uint64(0)
+    while -tree.nodes[tree.levels[top] * _8 + UNTIL] < x:
+        child, end = j * _8, j * _8 + _8 if level > 1 else j * _8
+        while child < end and not -tree.nodes[(tree.levels[level - 1] + child) * _8 + UNTIL] < x:
+            child += _1
+        if child < end:
+            level, j = level - 1, child
+        else:
+            _lead(tree, level, j, height, overtaken, x, last)
+            level, j = min(level + 1, top), j // _8
+
+
+@part
+def leader(tree: Tree, side, height, x, last):
+    """The highest arm of a side and its bound; -1 if there is none."""
+    o, j = tree.levels[len(tree.levels) - 2] * _8 + side, np.uint64(0)
+    a, s = tree.nodes[o], tree.nodes[o + _1]
+    for level in range(len(tree.levels) - 3 if a > -_INF else -1, -1, -1):
+        j, end = j * _8 + np.uint64(7 if last else 0), j * _8 + np.uint64(0 if last else 7)
+        o = (tree.levels[level] + j) * _8 + side
+        while j != end and (tree.nodes[o] != a or tree.nodes[o + _1] != s):
+            j, o = (j - _1, o - _8) if last else (j + _1, o + _8)
+    return np.int64(j) if a > -_INF else np.int64(-1), height(a, s, x)
 
 
 # --- the two arms that decide which arms are the k best ---------------------------------------------------------------
