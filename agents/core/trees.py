@@ -292,14 +292,39 @@ def _lead(tree: Tree, level, j, height, overtaken, x, last):
         low, most = (tree.levels[level - 1] + j * _8) * _8 + side, -_INF
         best, high = low, low + _8 * _8
         for c in range(low, high, _8):
-            value = height(nodes[c], nodes[c + _1], x)
-            best, most = (c, value) if value > most or (last and side and value == most) else (best, most)
+            if (
+                nodes[c] > -_INF
+                and not overtaken(most, nodes[best], nodes[best + _1], nodes[c], nodes[c + _1], x, 0) > x
+            ):
+                value = height(nodes[c], nodes[c + _1], x)
+                best, most = (c, value) if value > most or (last and side and value == most) else (best, most)
         nodes[o + side], nodes[o + side + _1] = a, s = nodes[best], nodes[best + _1]
         for c in range(low, high, _8):
             until = min(until, -nodes[c - side + UNTIL])
             if nodes[c] > -_INF and (nodes[c] != a or nodes[c + _1] != s):
-                until = min(until, overtaken(most, a, s, nodes[c], nodes[c + _1], x))
+                until = min(until, overtaken(most, a, s, nodes[c], nodes[c + _1], x, c < best))
     nodes[o + UNTIL] = -until
+
+
+@inlined
+def by_root(a, N, x):
+    """The bound a + sqrt(x / -N), or a alone where N is 0."""
+    return a + math.sqrt(x / -N) if N < 0.0 else a
+
+
+@inlined
+def overtaken_by_root(most, a, N, other_a, other, x, first):
+    """The x at which such a bound may come to this one, which is `most` at x: now where rounding may decide.
+
+    first: whether the other arm comes first where the two are equal, which is not read here.
+    """
+    if other == 0.0:
+        return x if other_a > most else _INF
+    less = most - by_root(other_a, other, x) - 1e-13 * (abs(a) + abs(other_a) + math.sqrt(x))
+    if not less > 0.0:
+        return x
+    y = math.sqrt(x) + less / (1.0 / math.sqrt(-other) - 1.0 / math.sqrt(-N))
+    return y * y if other > N else _INF
 
 
 @part

@@ -48,7 +48,7 @@ def adjusted(m, radius, factor):
 
 
 @inlined
-def overtaken(w, m, radius, other_m, other, factor):
+def overtaken(w, m, radius, other_m, other, factor, first):
     """The factor at which the w of another arm may come to this w, which is larger: now where rounding may decide."""
     less = w - adjusted(other_m, other, factor) - 1e-13 * (abs(m) + abs(other_m) + factor)
     if less <= 0.0:
