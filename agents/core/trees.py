@@ -6,11 +6,11 @@ estimate reaches a moving boundary), the largest upper bound among the others. A
 when the boundary moves, the arms that it crosses change sides. Ties go to the lowest arm.
 
 A node is 8 numbers, the maxima over the arms below it of: upper bound, lower bound, estimate; of the arms inside minus
-the lower bound and minus the estimate (their minima, negated); of the arms outside upper bound and estimate; and the
-spread, by which an arm's bounds widen per unit of a growth common to all arms: `grown` finds the extremes under a
-growth without touching the tree, by branch and bound. A leaf is the same of one arm, so that a node is one vector
-maximum of its 8 children, which lie together. The trees of a batch are one flat float64 array; `levels` say where in a
-tree each level begins (leaves first, the root last). Tests hold the tree to a plain scan.
+the lower bound and minus the estimate (their minima, negated); of the arms outside upper bound and estimate; and one
+that is free. A leaf is the same of one arm, so that a node is one vector maximum of its 8 children, which lie together.
+The trees of a batch are one flat float64 array; `levels` say where in a tree each level begins (leaves first, the root
+last). Where bounds grow with a number that is common to all arms, the 8 numbers are others, see `lead`. Tests hold the
+tree to a plain scan.
 """
 
 from __future__ import annotations
@@ -27,12 +27,10 @@ from numpy.typing import NDArray
 from bandit_envs.kernels import inlined, part
 
 WIDTH = 8
-_1, _3, _8 = np.uint64(1), np.uint64(3), np.uint64(8)
+_1, _8 = np.uint64(1), np.uint64(8)
 _INF = math.inf
 
-UPPER, LOWER, ESTIMATE, NEG_LOWER_IN, NEG_ESTIMATE_IN, UPPER_OUT, ESTIMATE_OUT, SPREAD = (
-    np.uint64(q) for q in range(8)
-)
+UPPER, LOWER, ESTIMATE, NEG_LOWER_IN, NEG_ESTIMATE_IN, UPPER_OUT, ESTIMATE_OUT = (np.uint64(q) for q in range(7))
 
 
 class Tree(NamedTuple):
@@ -246,35 +244,6 @@ def after(tree: Tree, what, i):
         j, looks = j + _1, True
 
 
-@part
-def grown(tree: Tree, what, growth):
-    """The lowest arm that maximises a number + growth * its spread, and the maximum; -1 if no arm has one.
-
-    A node's maxima bound those of the arms below it, so that only nodes that could hold a better arm are visited; the
-    search begins from the arm that is extreme without growth.
-    """
-    if root(tree, what) == -_INF:
-        return np.int64(-1), -_INF
-    top = len(tree.levels) - 2
-    which = _first(tree, what)
-    o = np.uint64(which) * _8
-    best = tree.nodes[o + what] + growth * tree.nodes[o + SPREAD]
-    level, j = top, np.uint64(0)
-    while True:
-        o = (tree.levels[level] + j) * _8
-        value = tree.nodes[o + what] + growth * tree.nodes[o + SPREAD]
-        if value > best or (value == best and j << (_3 * np.uint64(level)) < np.uint64(which)):
-            if level > 0:
-                level, j = level - 1, j * _8
-                continue
-            best, which = value, np.int64(j)
-        while level < top and j % _8 == np.uint64(7):
-            level, j = level + 1, j // _8
-        if level == top:
-            return which, best
-        j += _1
-
-
 # --- bounds that all grow with one number: the highest arm of each of two sides ---------------------------------------
 
 # The bound of an arm is height(a, s, x), of two numbers of its own and an x that never falls. A node has a and s of the
@@ -282,6 +251,7 @@ def grown(tree: Tree, what, growth):
 # certain: where another one overtakes, by `overtaken`, or one of the children is no longer certain. So nodes are looked
 # at again only where arms have changed places (a kinetic tournament).
 ONE, OTHER, UNTIL = np.uint64(0), np.uint64(2), np.uint64(4)  # where a and s of a side are; minus that x
+INSIDE, OUTSIDE = np.uint64(6), np.uint64(7)  # -m_i of arms inside, and m_i of those outside, for `misplaced`
 
 
 @part
@@ -300,10 +270,29 @@ def _lead(tree: Tree, level, j, height, overtaken, x, last):
                 best, most = (c, value) if value > most or (last and side and value == most) else (best, most)
         nodes[o + side], nodes[o + side + _1] = a, s = nodes[best], nodes[best + _1]
         for c in range(low, high, _8):
-            until = min(until, -nodes[c - side + UNTIL])
+            until = min(until, -nodes[c - side + UNTIL]) if level > 1 else until
             if nodes[c] > -_INF and (nodes[c] != a or nodes[c + _1] != s):
-                until = min(until, overtaken(most, a, s, nodes[c], nodes[c + _1], x, c < best))
+                later = overtaken(most, a, s, nodes[c], nodes[c + _1], x, c < best)
+                until = max(later, x) if later < until else until
     nodes[o + UNTIL] = -until
+
+
+@inlined
+def by_line(a, s, x):
+    """The bound a + x s."""
+    return a + x * s
+
+
+@inlined
+def overtaken_by_line(most, a, s, other_a, other, x, first):
+    """The x at which such a bound may come to this one, which is `most` at x: now where rounding may decide.
+
+    first: whether the other arm comes first where the two are equal, which is not read here.
+    """
+    less = most - by_line(other_a, other, x) - 1e-13 * (abs(a) + abs(other_a) + x)
+    if not less > 0.0:
+        return x
+    return x + less / (other - s) if other > s else _INF
 
 
 @inlined
@@ -314,10 +303,7 @@ def by_root(a, N, x):
 
 @inlined
 def overtaken_by_root(most, a, N, other_a, other, x, first):
-    """The x at which such a bound may come to this one, which is `most` at x: now where rounding may decide.
-
-    first: whether the other arm comes first where the two are equal, which is not read here.
-    """
+    """The x at which such a bound may come to this one, as above."""
     if other == 0.0:
         return x if other_a > most else _INF
     less = most - by_root(other_a, other, x) - 1e-13 * (abs(a) + abs(other_a) + math.sqrt(x))
@@ -367,11 +353,6 @@ def leader(tree: Tree, side, height, x, last):
 
 # --- the two arms that decide which arms are the k best ---------------------------------------------------------------
 
-# Bounds whose widths change with the number of pulls alone are put in after each pull. Where all widths grow with time,
-# m +- s / sqrt(N) with a scale s common to all arms, the tree holds those of an earlier scale, and a search by branch
-# and bound allows for what they have grown since; after .3 % all are put in again.
-MOST_GROWTH = 0.003  # of the scale, since bounds were last put into the tree
-
 
 class Rivals(NamedTuple):
     """h, inside with the least lower bound; l, outside with the largest upper bound; -1 where there is none."""
@@ -388,31 +369,8 @@ def put_running(tree, i, m, C):
 
 
 @part
-def put_scaled(tree, i, m, N, scale):
-    """Put the mean m of N samples of arm i into the tree, and bounds by the width scale / sqrt(N)."""
-    spread = 1.0 / math.sqrt(float(N))
-    put(tree, i, m, m - scale * spread, m + scale * spread, is_inside(tree, i))
-    tree.nodes[np.uint64(i) * _8 + SPREAD] = spread
-
-
-@part
 def rivals(tree):
     """The two arms that decide, by the bounds in the tree; inside are the best by estimate."""
     settle_best(tree)
     h, l = extreme(tree, NEG_LOWER_IN), extreme(tree, UPPER_OUT)  # noqa: E741
     return Rivals(h, l, upper(tree, l) - lower(tree, h))
-
-
-@inlined
-def scaled_rivals(ep, tree, scale):
-    """The same by bounds of this scale, which does not fall; `ep.now.scale` is the one of those in the tree."""
-    growth = scale - ep.now.scale
-    if growth > MOST_GROWTH * ep.now.scale:
-        ep.now.scale, growth = scale, 0.0
-        for i in range(len(ep.pulls)):
-            put_scaled(tree, i, ep.mean[i], ep.pulls[i], scale)
-        build(tree)
-    settle_best(tree)
-    h, low = grown(tree, NEG_LOWER_IN, growth)
-    l, high = grown(tree, UPPER_OUT, growth)  # noqa: E741
-    return Rivals(h, l, high + low)

@@ -26,34 +26,33 @@ from bandit_envs.kernels import inlined, part
 from ..core.confidence import delta_of, scale_of
 from ..core.declared import parts_of, per_arm, per_episode, setting
 from ..core.plans import count_pulls, planned, pull
-from ..core.trees import ONE, OTHER, Tree, after, extreme, grow, lead, leader, misplaced, root
+from ..core.trees import (
+    INSIDE,
+    ONE,
+    OTHER,
+    OUTSIDE,
+    Tree,
+    after,
+    by_line,
+    extreme,
+    grow,
+    lead,
+    leader,
+    misplaced,
+    overtaken_by_line,
+    root,
+)
 from .selection import TopKAgent, gather
 
 # What an arm has in the tree: on one side those outside M', on the other those of M', with -w in place of w; then
 # 1 / sqrt(N_i) where only one of M and M' has it; -m_i in M; m_i outside.
-CHANGED, INSIDE, OUTSIDE = (np.uint64(q) for q in (5, 6, 7))
-_1, _8 = np.uint64(1), np.uint64(8)
+CHANGED, _1, _8 = np.uint64(5), np.uint64(1), np.uint64(8)
 
 
 @inlined
 def rad_one(ep, own):
     """rad_i sqrt(N_i)."""
     return math.sqrt(own.factor * (own.log_level + 3.0 * math.log(float(ep.now.t))))
-
-
-@inlined
-def adjusted(m, radius, factor):
-    """The adjusted mean w."""
-    return m + factor * radius
-
-
-@inlined
-def overtaken(w, m, radius, other_m, other, factor, first):
-    """The factor at which the w of another arm may come to this w, which is larger: now where rounding may decide."""
-    less = w - adjusted(other_m, other, factor) - 1e-13 * (abs(m) + abs(other_m) + factor)
-    if less <= 0.0:
-        return factor
-    return factor + less / (other - radius) if other > radius else math.inf
 
 
 @part
@@ -72,7 +71,7 @@ def put(ep, own, i):
 def renew(ep, own, i):
     """The same in the course of an episode."""
     put(ep, own, i)
-    lead(own.tree, i, adjusted, overtaken, ep.now.rad, True)
+    lead(own.tree, i, by_line, overtaken_by_line, ep.now.rad, True)
 
 
 @part
@@ -86,10 +85,10 @@ def exchange(ep, own, which, out, into):
 @part
 def rank_adjusted(ep, own):
     """Put M' in order: of arms with equal w the lowest comes first."""
-    grow(own.tree, adjusted, overtaken, ep.now.rad, True)
+    grow(own.tree, by_line, overtaken_by_line, ep.now.rad, True)
     for _ in range(len(ep.pulls)):
-        out, least = leader(own.tree, OTHER, adjusted, ep.now.rad, True)
-        into, most = leader(own.tree, ONE, adjusted, ep.now.rad, False)
+        out, least = leader(own.tree, OTHER, by_line, ep.now.rad, True)
+        into, most = leader(own.tree, ONE, by_line, ep.now.rad, False)
         if not (most > -least or (most == -least and into < out)):
             return
         exchange(ep, own, own.chosen, out, into)
@@ -102,7 +101,7 @@ def difference(ep, own):
     i = after(own.tree, CHANGED, -1)
     while i >= 0:
         radius = own.tree.nodes[np.uint64(i) * _8 + CHANGED]
-        w = adjusted(ep.mean[i], -radius if own.inside[i] else radius, ep.now.rad)
+        w = by_line(ep.mean[i], -radius if own.inside[i] else radius, ep.now.rad)
         w, lane = w if own.chosen[i] else -w, i % 4
         a, b = a + (w if lane == 0 else 0.0), b + (w if lane == 1 else 0.0)
         c, d = c + (w if lane == 2 else 0.0), d + (w if lane == 3 else 0.0)
@@ -131,7 +130,7 @@ class CLUCB(TopKAgent):
             own.chosen[i] = own.inside[i]
             put(ep, own, i)
         for i in range(0, len(ep.pulls), 8):  # with the seven behind it
-            lead(own.tree, i, adjusted, overtaken, ep.now.rad, True)
+            lead(own.tree, i, by_line, overtaken_by_line, ep.now.rad, True)
 
     def observe(ep, own):
         """M and M'."""

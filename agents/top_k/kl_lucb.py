@@ -28,7 +28,7 @@ from bandit_envs.kernels import choice, part
 from ..core.confidence import delta_of, scale_of, tolerance_of
 from ..core.declared import parts_of, per_episode, setting
 from ..core.plans import count_pulls, planned, pull
-from ..core.trees import ONE, OTHER, Tree, by_root, grow, lead, leader, misplaced, overtaken_by_root
+from ..core.trees import INSIDE, ONE, OTHER, OUTSIDE, Tree, by_root, grow, lead, leader, misplaced, overtaken_by_root
 from .selection import TopKAgent, gather
 
 K1, A = 405.5, 1.1
@@ -39,7 +39,6 @@ QUANTUM = 1e-9  # bounds within this of each other tie
 
 # What an arm has in the tree, J on one side and the arms outside on the other: x and N_i, of Gaussian samples -N_i, or
 # a bound that stays and 0; then -m_i in J and m_i outside. x is the mean, mapped, in J mirrored: 1 - x (Gaussian: -x).
-IN_J, OUTSIDE = np.uint64(5), np.uint64(6)
 _1, _8 = np.uint64(1), np.uint64(8)
 
 
@@ -110,7 +109,7 @@ def put(ep, own, i):
         x, N = most, 0.0
     nodes[o + ONE], nodes[o + ONE + _1] = (none, none) if inside else (x, N)
     nodes[o + OTHER], nodes[o + OTHER + _1] = (x, N) if inside else (none, none)
-    nodes[o + IN_J], nodes[o + OUTSIDE] = (-ep.mean[i], none) if inside else (none, ep.mean[i])
+    nodes[o + INSIDE], nodes[o + OUTSIDE] = (-ep.mean[i], none) if inside else (none, ep.mean[i])
 
 
 @part
@@ -163,12 +162,12 @@ class KLLUCB(TopKAgent):
         ep.now.beta = beta_of(ep, own)
         for i in planned(ep):
             renew(ep, own, i)
-        out, into = misplaced(own.tree, IN_J, OUTSIDE)
+        out, into = misplaced(own.tree, INSIDE, OUTSIDE)
         while out >= 0:
             own.inside[out], own.inside[into] = False, True
             renew(ep, own, out)
             renew(ep, own, into)
-            out, into = misplaced(own.tree, IN_J, OUTSIDE)
+            out, into = misplaced(own.tree, INSIDE, OUTSIDE)
         grow(own.tree, bound, overtaken, ep.now.beta, False)
         ep.now.l, L = leader(own.tree, OTHER, bound, ep.now.beta, False)
         ep.now.u, U = leader(own.tree, ONE, bound, ep.now.beta, False)
