@@ -154,7 +154,7 @@ def _value(sides, book, i, j, move):
 
 
 @part
-def _pair(sides, book, i, j):
+def pair_statistic(sides, book, i, j):
     """The value of the pair by which arm i is wrong beside j: i is in the answer, or left out though j is no better."""
     if book.inside[i]:
         return _value(sides, book, i, j, _inward(sides)) - sides.need_in
@@ -208,7 +208,10 @@ def row(sides, book, arm):
     K, bound, inside, i, old = len(book.mean), book.bound, book.inside, np.uint64(arm), book.partner[arm]
     book.stale[i], is_in = EXACT, inside[arm] != 0
     if the_kind(sides.kind) == CONTROL:
-        book.partner[i], book.value[i] = sides.k, math.inf if arm == sides.k else _pair(sides, book, i, sides.k)
+        book.partner[i], book.value[i] = (
+            sides.k,
+            math.inf if arm == sides.k else pair_statistic(sides, book, i, sides.k),
+        )
         return
     if not is_in and the_kind(sides.kind) != ALL_GOOD:
         book.value[i], book.partner[i] = math.inf, -1
@@ -235,7 +238,7 @@ def row(sides, book, arm):
         if (place > -2 and sign * bound[j] > best) or (the_kind(sides.kind) != ALL_GOOD and inside[j]):
             continue
         if not _repeats(book, one):
-            value = sign * _pair(sides, book, i, j)
+            value = sign * pair_statistic(sides, book, i, j)
             if value < best or (value == best and one < which):
                 second = which if which >= 0 else second
                 best, which = value, one
@@ -269,7 +272,7 @@ def column(sides, book, arm):
             book.second[i] = arm
         else:
             if last < 0 or not _alike(book, i, np.uint64(last)):
-                value, last = _pair(sides, book, i, a), other
+                value, last = pair_statistic(sides, book, i, a), other
             if value < book.value[i]:
                 book.value[i], book.partner[i], book.stale[i] = value, arm, EXACT
             elif value == book.value[i] and state == EXACT:
@@ -306,7 +309,7 @@ def _beside(sides, book, arm, least):
             book.second[i] = arm
         else:
             if last < 0 or not _alike(book, i, np.uint64(last)):
-                value, last = _pair(sides, book, i, a), other
+                value, last = pair_statistic(sides, book, i, a), other
             if value > book.value[i]:
                 book.value[i], book.partner[i], book.second[i] = value, arm, book.partner[i]
             elif value == book.value[i]:
@@ -315,23 +318,35 @@ def _beside(sides, book, arm, least):
 
 
 @part
+def leaver(book, arm):
+    """The arms that leave and enter the answer of TOP_K, of which arm `arm`, whose mean has changed, is one; else -1.
+
+    The other is the best arm outside, the first of equals, or the worst one inside, the last of equals.
+    """
+    mean, inside, rival = book.mean, book.inside, -1
+    for i in range(len(mean)):
+        if inside[i] != inside[arm]:
+            if inside[arm]:
+                rival = i if rival < 0 or mean[i] > mean[rival] else rival
+            else:
+                rival = i if rival < 0 or mean[i] <= mean[rival] else rival
+    low, high = (arm, rival) if inside[arm] else (rival, arm)
+    if mean[high] > mean[low] or (mean[high] == mean[low] and high < low):
+        return low, high
+    return -1, -1
+
+
+@part
 def change_sides(sides, book, arm):
     """Let arm `arm`, whose mean has changed, or another one, enter or leave the plug-in answer."""
     K, mean, inside = len(book.mean), book.mean, book.inside
     if the_kind(sides.kind) == TOP_K:
-        rival = -1
-        for i in range(K):
-            if inside[i] != inside[arm]:
-                if inside[arm]:  # the best arm outside, the first of equals
-                    rival = i if rival < 0 or mean[i] > mean[rival] else rival
-                else:  # the worst one inside, the last of equals
-                    rival = i if rival < 0 or mean[i] <= mean[rival] else rival
-        low, high = (arm, rival) if inside[arm] else (rival, arm)  # the arms that might leave and enter
-        if mean[high] > mean[low] or (mean[high] == mean[low] and high < low):
+        low, high = leaver(book, arm)
+        if low >= 0:
             inside[low], inside[high] = 0, 1
             row(sides, book, low)
             row(sides, book, high)
-            column(sides, book, rival)
+            column(sides, book, low if high == arm else high)
     elif the_kind(sides.kind) == ALL_GOOD:
         best = -math.inf
         for i in range(K):
@@ -425,9 +440,9 @@ def fill(sides, book):
 def _look(sides, book, i):
     """Compute the value of a row by its own pair and the one that waits: exact, or a bound from below."""
     which, second, sign = book.partner[i], book.second[i], 1.0 if book.inside[i] else -1.0
-    value = _pair(sides, book, i, np.uint64(which))
+    value = pair_statistic(sides, book, i, np.uint64(which))
     if second >= 0:
-        other = _pair(sides, book, i, np.uint64(second))
+        other = pair_statistic(sides, book, i, np.uint64(second))
         if sign * other < sign * value or (other == value and second < which):
             book.partner[i], book.second[i], value = second, which, other
     book.value[i] = value
@@ -465,7 +480,7 @@ def _share(sides, book, arm):
         i = np.uint64(other)
         if book.stale[i] == EXACT or book.inside[i] != book.inside[a] or not _alike(book, i, a):
             continue
-        if book.partner[a] != other and sign * _pair(sides, book, i, a) > sign * book.value[a]:
+        if book.partner[a] != other and sign * pair_statistic(sides, book, i, a) > sign * book.value[a]:
             book.value[i], book.partner[i], book.second[i] = book.value[a], book.partner[a], book.second[a]
             book.stale[i] = EXACT
 
@@ -503,32 +518,46 @@ def _open(sides, book, i, is_lowered, is_in, side):
 
 
 @part
+def open_pairs(sides, book):
+    """Mark the arms that race.
+
+    TOP_K      pairs of the last arm of the answer and of the first one outside
+    ALL_GOOD   pairs of the best arm
+    """
+    book.open[:] = 0
+    if the_kind(sides.kind) == TOP_K:
+        low = high = -1
+        for i in range(len(book.mean)):
+            m = book.mean[i]
+            if book.inside[i]:
+                low = i if low < 0 or m <= book.mean[low] else low
+            else:
+                high = i if high < 0 or m > book.mean[high] else high
+        _open(sides, book, low, True, True, 0)
+        if sides.k > 1:
+            _open(sides, book, high, False, True, 1)
+    else:
+        best = 0
+        for i in range(len(book.mean)):
+            best = i if book.mean[i] > book.mean[best] else best
+        _open(sides, book, best, False, True, 1)
+        _open(sides, book, best, True, True, -1)
+        _open(sides, book, best, True, False, 0)
+
+
+@part
 def racer(sides, book, looks):
     """The arm with the fewest pulls of those in pairs that are open, by the last of the `looks`; -1: there is none.
 
-    TOP_K      pairs of the last arm of the answer and of the first one outside. A single arm of the answer is pulled
-               where the square of its pulls is less than the sum of those of all others that are open
-    ALL_GOOD   pairs of the best arm
+    Of a single arm of the answer: this arm, where the square of its pulls is less than the sum of those of all others
+    that are open.
     """
-    low = high = best = found = -1
-    for i in range(len(book.mean)):
-        m = book.mean[i]
-        best = i if best < 0 or m > book.mean[best] else best
-        if book.inside[i]:
-            low = i if low < 0 or m <= book.mean[low] else low
-        else:
-            high = i if high < 0 or m > book.mean[high] else high
     if looks:
-        book.open[:] = 0
-        if the_kind(sides.kind) == TOP_K:
-            _open(sides, book, low, True, True, 0)
-            if sides.k > 1:
-                _open(sides, book, high, False, True, 1)
-        else:
-            _open(sides, book, best, False, True, 1)
-            _open(sides, book, best, True, True, -1)
-            _open(sides, book, best, True, False, 0)
+        open_pairs(sides, book)
+    found = low = -1
     squares = 0.0
+    for i in range(len(book.mean)):
+        low = i if book.inside[i] and (low < 0 or book.mean[i] <= book.mean[low]) else low
     for i in range(len(book.mean)):
         if book.open[i]:
             found = i if found < 0 or book.times[i] < book.times[found] else found

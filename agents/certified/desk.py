@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bandit_envs.kernels import by_address, carray, part, routine, view
-from bandit_envs.stopping import BOUNDED, STUDENT, adapted, arm_penalty, the_distribution, the_kind, version
+from bandit_envs.stopping import BOUNDED, STUDENT, adapted, arm_penalty, the_distribution, the_kind, the_search, version
 
 from ..core.agent import Floats, Ints
 from ..core.stopping import Certifiable, Certificate, is_certified, spread_of
@@ -38,14 +38,16 @@ from .alternatives import (
     tell,
     tell_alone,
 )  # fmt: skip
+from .classes import Classes, begin, closest_pair, first_racer, take
 
+ROWS, CLASSES = range(2)  # how alternatives are searched for
 _FOUND = ("row", "lowered", "raised"), ("value", "down", "up")  # the closest alternative, see `Alternative`
 _LOOKED = ("first", "second", "t")  # of an episode, for `is_certified`
 FORGET = 2.0  # the weights of the proportions after n steps grow like n^FORGET
 DESK = np.dtype(
     [
         *((name, np.int64 if kind is int else np.float64) for name, kind in get_type_hints(Sides).items()),
-        *((name, np.int64) for name in ("K", "D", "moments", "weighed", "table")),
+        *((name, np.int64) for name in ("K", "D", "moments", "weighed", "search", "table")),
         *((name, np.int64) for name in ("observe", "find", "compare", "step", "race", "certify")),
         *((name, np.int64) for name in ("e", "arm", "draws", "certified", *_FOUND[0])),
         *((name, np.float64) for name in ("need", *_LOOKED, *_FOUND[1])),
@@ -61,6 +63,8 @@ class Table(NamedTuple):
     rows: Annotated[Floats, 3]  # (E, 7, K)
     partners: Annotated[Ints, 3]  # (E, 2, K)
     marks: Annotated[NDArray[np.int8], 3]  # (E, 3, K)
+    links: Annotated[Ints, 3]  # (E, 11, K), where arms have classes
+    none: Annotated[NDArray[np.int8], 1]  # (K,), 0
     work: Floats
     twins: Ints
     alone: Alone
@@ -72,6 +76,8 @@ class Case(NamedTuple):
 
     desk: Any
     book: Book
+    classes: Classes
+    all_arms: Classes  # of ALL_GOOD, inside or not
     shown: Certifiable  # a row of each
     table: Any
 
@@ -101,7 +107,10 @@ def opened(desk, table, pulls, mean, variance, moments):
     shown = Certifiable(
         carray(pulls, (1, d.K)), carray(mean, (1, size)), carray(variance, (1, size)), carray(moments, (1, d.moments))
     )
-    return Case(d, book, shown, table)
+    links = table.links[min(d.e, len(table.links) - 1)]
+    classes = Classes(marks[1], links[0], links[1], links[2], links[3], links[4], links[5])
+    all_arms = Classes(table.none, links[6], links[7], links[8], links[9], links[4], links[10])
+    return Case(d, book, classes, all_arms, shown, table)
 
 
 @part
@@ -129,6 +138,8 @@ def measure(case, i, first):
         penalty = arm_penalty(book.numbers, N, m, v)
     if first:
         put(sides, book, i, m, weight, penalty, v)
+    elif the_search(sides.search) == CLASSES:
+        take(sides, book, case.classes, case.all_arms, i, m, weight, penalty, v)
     else:
         tell(sides, book, i, m, weight, penalty, v)
 
@@ -142,7 +153,9 @@ def observe(case):
         return
     for i in range(desk.K):
         measure(case, i, True)
-    if the_kind(desk.kind) != LOCAL:
+    if the_search(desk.search) == CLASSES:
+        begin(desk, case.book, case.classes, case.all_arms)
+    elif the_kind(desk.kind) != LOCAL:
         fill(desk, case.book)
 
 
@@ -150,7 +163,10 @@ def observe(case):
 def find(case):
     """Put down the closest alternative: its row, the value of this, and the `Alternative`."""
     desk = case.desk
-    desk.row = cheapest(desk, case.book)
+    if the_search(desk.search) == CLASSES:
+        desk.row = closest_pair(desk, case.book, case.classes, case.all_arms)
+    else:
+        desk.row = cheapest(desk, case.book)
     i = max(desk.row, 0)
     one = moved(desk, case.book, i, case.book.partner[i])
     desk.value = case.book.value[i]
@@ -204,29 +220,39 @@ def proportions(case):
 @part
 def certify(case):
     """Put down whether the answer is certified, see `is_certified`."""
-    case.desk.certified = is_certified(case.shown, 0, case.desk.t, case.desk, case.table.whole)
+    desk, whole = case.desk, case.table.whole
+    if the_search(desk.search) == CLASSES:
+        inside, out, need = case.book.inside, whole.out, whole.need
+        whole = Certificate(whole.address, whole.numbers, whole.scratch, inside, out, need, whole.nominal, whole.quick)
+        desk.certified = is_certified(case.shown, 0, desk.t, desk, whole, True)
+    else:
+        desk.certified = is_certified(case.shown, 0, desk.t, desk, whole)
 
 
 @part
 def race(case):
     """Put down the arm that is to race, -1: none, see `racer`; `arm`: whether pairs are looked at."""
     desk, book = case.desk, case.book
-    for i in range(desk.K):
+    by_classes = the_search(desk.search) == CLASSES
+    for i in range(0 if by_classes and desk.arm == 0 else desk.K):
         book.times[i] = float(case.shown.pulls[0, i])
         if desk.weighed == MEANS:
             book.mean[i] = case.shown.mean[0, i]
     if desk.weighed == MEANS:
         mark_answer(desk, book.mean, book.inside)
-    desk.arm = racer(desk, book, desk.arm != 0)
+    if by_classes:
+        desk.arm = first_racer(desk, book, case.classes, desk.arm != 0)
+    else:
+        desk.arm = racer(desk, book, desk.arm != 0)
 
 
 STEPS = {"observe": observe, "find": find, "compare": compare, "step": proportions, "race": race, "certify": certify}
 
 
 @functools.cache
-def routine_of(name: str, kind: int, distribution: int) -> Any:
-    """The routine of `STEPS` for one kind of alternatives and one distribution."""
-    one = version(STEPS[name], kind=kind, distribution=distribution)
+def routine_of(name: str, kind: int, distribution: int, search: int) -> Any:
+    """The routine of `STEPS` for one kind of alternatives, one distribution and one search."""
+    one = version(STEPS[name], kind=kind, distribution=distribution, search=search)
 
     def made(desk: Any, table: Any, pulls: Any, mean: Any, variance: Any, moments: Any) -> None:
         one(opened(desk, table, pulls, mean, variance, moments))

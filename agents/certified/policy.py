@@ -12,7 +12,7 @@ import numpy as np
 from bandit_envs import AllGood, BetterThanControl, Problem, Simulation, TopK
 from bandit_envs.kernels import call_routine, choice, number, part, view
 from bandit_envs.simulation import Quiet
-from bandit_envs.stopping import BOUNDED, PAIRS_AT, Certifier
+from bandit_envs.stopping import BERNOULLI, BOUNDARY, BOUNDED, GAUSSIAN, MIXTURE, PAIRS_AT, Certifier
 
 from ..core import stopping
 from ..core.agent import Bools, Floats, Ints, Observation, Problems
@@ -21,13 +21,14 @@ from ..core.confidence import certified_scale_of, comparison_of, delta_of
 from ..core.declared import per_episode, setting
 from ..core.plans import pull
 from ..core.stopping import Certificate, for_many, next_look
-from .alternatives import ALL_GOOD, CONTROL, LOCAL, MEANS, PULLS, TOP_K, TWINS, Alone, Alternative, Sides
-from .desk import DESK, Table, routine_of
+from .alternatives import ALL_GOOD, CONTROL, KEPT, LOCAL, MEANS, PULLS, TOP_K, TWINS, Alone, Alternative, Sides
+from .desk import CLASSES, DESK, ROWS, Table, routine_of
 from .paired_elimination import PairedElimination
 
 BOUNDARIES = ("mixture", "product", "kaufmann-koolen", "nominal")
 PRICE = 4.0  # about what two mixtures over bets cost, in nats
 CONTRAST_PRICE = 1.5  # about what a contrast costs
+MANY = 128  # arms, from which on they have classes
 HELD = 0.5  # an arm of N pulls is pulled HELD sqrt(N) times in a row
 
 
@@ -338,12 +339,26 @@ class CertifiedAlgorithm(Algorithm):
             "rows": np.zeros((E, 7, K)),
             "partners": np.zeros((E, 2, K), np.int64),
             "marks": np.zeros((E, 3, K), np.int8),
+            "links": np.zeros((E, 11, K) if self._search == CLASSES else (1, 11, 3), np.int64),
+            "none": np.zeros(K, np.int8),
             "work": np.zeros(K),
             "twins": np.zeros(TWINS, np.int64),
             "alone": (alone, inside[:1], out[:5]),
             "whole": (whole, inside[1:], out[5:]),
         }
         return state
+
+    @functools.cached_property
+    def _search(self) -> int:
+        """How alternatives are searched for: of many arms by classes, where the pulls of an arm say its penalty."""
+        sides, numbers = self.sides, self._alone.numbers
+        alike = sides.distribution == GAUSSIAN or (sides.distribution == BERNOULLI and numbers[BOUNDARY] != MIXTURE)
+        many = sides.kind in (TOP_K, ALL_GOOD) and self.task.K >= MANY and self._weighed not in (KEPT, MEANS)
+        return CLASSES if many and alike else ROWS
+
+    @property
+    def _version(self) -> tuple[int, int, int]:
+        return self.sides.kind, self.sides.distribution, self._search
 
     @property
     def _called_for(self) -> tuple[str, ...]:
@@ -353,7 +368,7 @@ class CertifiedAlgorithm(Algorithm):
         if self.task.items:
             return self._elimination.kernels_needed()
         sides = self.sides
-        routines = ((routine_of, name, sides.kind, sides.distribution) for name in self._called_for)
+        routines = ((routine_of, name, *self._version) for name in self._called_for)
         certifiers = [self._decider] * self.may_stop + [self._alone] * (sides.kind == LOCAL)
         return *super().kernels_needed(), *routines, *(job for one in certifiers for job in one.kernels_needed[:1])
 
@@ -368,8 +383,15 @@ class CertifiedAlgorithm(Algorithm):
         address = decider.address if self.may_stop else 0
         answer = Certificate(address, decider.numbers, scratch[None], inside, out, need, self._nominal, quick)
         table: Any = Table(*(kept[name] for name in Table._fields[:-2]), alone, answer)  # type: ignore[call-arg]
-        given = {"K": self.task.K, "D": self.task.D, "weighed": self._weighed, "need": need, "table": table.address}
-        routines = {name: routine_of(name, sides.kind, sides.distribution).address for name in self._called_for}
+        given = {
+            "K": self.task.K,
+            "D": self.task.D,
+            "weighed": self._weighed,
+            "search": self._search,
+            "need": need,
+            "table": table.address,
+        }
+        routines = {name: routine_of(name, *self._version).address for name in self._called_for}
         for name, value in (sides._asdict() | given | routines).items():
             desk[name] = value
         return {"desk": desk, "shares": kept["work"]}, (table, self._alone, decider)

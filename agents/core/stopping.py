@@ -19,6 +19,7 @@ from .agent import Bools, Floats, Ints, Observation
 LOOKS = 200  # between two looks, the pulls grow by 1 / LOOKS ..
 MANY = 128  # .. or by (K / MANY)^2, as a look takes O(K); or by 1
 MANY_SQUARED = MANY * MANY
+FEWER = 16  # at most K / FEWER: that is of more than 1024 arms
 
 
 @fleeting
@@ -47,7 +48,7 @@ class Certificate(NamedTuple):
 @inlined
 def for_many(K):
     """How many pulls a step of O(K) is worth: of few arms none."""
-    return K * K // MANY_SQUARED
+    return min(K * K // MANY_SQUARED, K // FEWER)
 
 
 @inlined
@@ -113,13 +114,14 @@ def spread_of(numbers, shown, e, low, high, scratch):
 
 
 @part
-def is_certified(shown, e, t, state, certificate):
+def is_certified(shown, e, t, state, certificate, is_answered=False):
     """Whether the plug-in answer of episode e, of t pulls, is right with probability 1 - delta.
 
     Args:
         shown: what the episodes have shown, a `Certifiable` or a struct with its fields.
         state: of the episode, a record. `first` and `second` are the alternative that is looked at first; `arm`
             becomes the arm of the alternative that was found, the one with fewer pulls.
+        is_answered: whether `certificate.inside` is the plug-in answer.
     """
     need, out = certificate.need, certificate.out
     scratch = certificate.scratch[min(np.int64(e), len(certificate.scratch) - 1)]
@@ -127,7 +129,8 @@ def is_certified(shown, e, t, state, certificate):
         return False
     if certificate.nominal:
         need += math.log1p(math.log(t))
-    certificate.inside[0] = -1
+    if not is_answered:
+        certificate.inside[0] = -1
     out[1], out[3] = state.first, state.second
     pulls, mean, numbers = shown.pulls[e], shown.mean[e], certificate.numbers
     spread = spread_of(numbers, shown, e, 0, shown.mean.shape[1], scratch)

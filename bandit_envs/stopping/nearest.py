@@ -32,12 +32,27 @@ import numpy as np
 
 from ..kernels.compiled import inlined, part
 from .betting import bet_arm, bet_pair, bounded_at
-from .boundaries import BOUNDARY, COMMON, D_AT, MIXTURE, NEEDED, NONE, PAIRS_AT, distribution_of, enough, refresh
-from .contrasts import pair_evidence
+from .boundaries import (
+    BOUNDARY,
+    COMMON,
+    D_AT,
+    MIXTURE,
+    NEEDED,
+    NONE,
+    PAIRS_AT,
+    VARIANCE,
+    distribution_of,
+    enough,
+    refresh,
+)
+from .bounds import Arms, pair_bounds
+from .contrasts import CONTRAST, pair_evidence
 from .distributions import BOUNDED, Arm, Move, arm_cost, divergence, pair_cost
 from .values import arm_value
 
 TWIN = 2  # a mark on top of 0 and 1
+BOUNDS_AFTER = 32  # bounds of the pairs of an arm are looked at after K / BOUNDS_AFTER of them
+HASHED = 1e6  # means that differ by much less have neighbouring places
 AT_MOST = math.log(4.0)  # no value exceeds the cost of its arms by more
 
 
@@ -200,19 +215,30 @@ def top_k_alternatives(K, k, epsilon):
 
 
 @part
-def mark_twins(pulls, mean, scratch, inside):
+def mark_twins(pulls, mean, scratch, inside, work):
     """Add TWIN to inside (K,) of each arm that has the statistics of an earlier one on the same side.
 
-    A pair with it is worth what one with the earlier arm is; many arms with few pulls each are often alike.
+    A pair with it is worth what one with the earlier arm is; many arms with few pulls each are often alike. `work`,
+    3 K floats, is a table of the arms that are not, by a hash of their means.
     """
-    K = len(pulls)
+    K, size = len(pulls), 1
+    while 2 * size <= len(work):
+        size *= 2
+    work[:size] = -1.0
     for i in range(K):
-        for h in range(i):
-            alike = mean[h] == mean[i] and pulls[h] == pulls[i] and inside[h] == inside[i]
+        spread = 0.6180339887498949 * (HASHED * mean[i] + pulls[i])
+        spread -= math.floor(spread)
+        place = np.int64(spread * size) & (size - 1) if spread == spread else 0
+        while work[place] >= 0.0:
+            h = np.int64(work[place])
+            alike = mean[h] == mean[i] and pulls[h] == pulls[i] and inside[h] % TWIN == inside[i]
             alike = alike and scratch[4 * K + h] == scratch[4 * K + i] and scratch[3 * K + h] == scratch[3 * K + i]
             if alike and scratch[h] == scratch[i]:
                 inside[i] += TWIN
                 break
+            place = (place + 1) & (size - 1)
+        if work[place] < 0.0:
+            work[place] = float(i)
 
 
 @inlined
@@ -232,18 +258,18 @@ def top_k_nearest(given):
     if decides:
         first, second = arm_of(out[1], K), arm_of(out[3], K)
         before_first = before_second = 0
-        for n in range(K):
+        for n in range(K if inside[0] < 0 else 0):
             before_first += is_before(pulls, mean, n, first)
             before_second += is_before(pulls, mean, n, second)
         looks = before_first < k <= before_second  # one is in the answer and the other is not
-        if looks and again(given, first, second, move):
+        if (looks or inside[0] >= 0 and inside[first] > inside[second]) and again(given, first, second, move):
             return
-    refresh(numbers, pulls, mean, variance, scratch, 0, K)
     if inside[0] < 0:
         best_inside(pulls, mean, k, inside)
     if not decides:
-        mark_twins(pulls, mean, scratch, inside)
-    least, i, j = nearest_pair(numbers, mean, scratch, inside, epsilon, first, second)
+        refresh(numbers, pulls, mean, variance, scratch, 0, K)
+        mark_twins(pulls, mean, scratch, inside, out[2:])
+    least, i, j = nearest_pair(given, epsilon, first, second)
     if decides:
         decided(out, pulls, least < needed, i, j)
         return
@@ -254,20 +280,46 @@ def top_k_nearest(given):
 
 
 @part
-def nearest_pair(numbers, mean, scratch, inside, epsilon, first, second):
+def bound_pairs(given, i, move, limit):
+    """Fill the end of out (K,) with what pairs of arm i, which is lowered, are worth beyond a limit at least."""
+    numbers, pulls, mean, variance, scratch, _, out = given
+    K, bound = len(pulls), out[2 + 2 * len(pulls) :]
+    refresh(numbers, pulls, mean, variance, scratch, 0, K)
+    need = limit - (math.log1p(-CONTRAST) if numbers[PAIRS_AT] != 0.0 else 0.0)
+    arms = Arms(mean, scratch[2 * K : 3 * K], scratch[3 * K : 4 * K])
+    pair_bounds(numbers, arms, i, True, move, need, False, bound)
+    for j in range(K):  # the bounds are of the scale as it is without doubts
+        doubted = scratch[4 * K + i] != numbers[VARIANCE] or scratch[4 * K + j] != numbers[VARIANCE]
+        bound[j] = -math.inf if doubted else bound[j]
+
+
+@part
+def nearest_pair(given, epsilon, first, second):
     """The least value of an arm in the answer, 1, being worse than one left out, 0, by more than epsilon; both arms.
 
     `first`, `second`: the arms to begin with.
     """
+    numbers, pulls, mean, variance, scratch, inside, out = given
     K, needed, least, lowered, raised = len(mean), numbers[NEEDED], math.inf, 0, 0
+    move, decides = Move(1.0, -epsilon, -math.inf), needed > -math.inf
     for n in range(K):
         i = after(first, n, K)
         if inside[i] == 1:
+            evaluated = 0
+            if decides:
+                refresh(numbers, pulls, mean, variance, scratch, i, i + 1)
             for m in range(K):
                 j = after(second, m, K)
                 if inside[j] == 0:
-                    plenty = needed if needed > -math.inf else least
-                    value = paired(numbers, mean, scratch, i, j, Move(1.0, -epsilon, -math.inf), needed, plenty)
+                    if evaluated == K // BOUNDS_AFTER:
+                        bound_pairs(given, i, move, needed if decides else least)
+                        evaluated = K
+                    if evaluated >= K and out[2 + 2 * K + j] > 0.0:
+                        continue
+                    if decides and evaluated < K:
+                        refresh(numbers, pulls, mean, variance, scratch, j, j + 1)
+                    evaluated += 1
+                    value = paired(numbers, mean, scratch, i, j, move, needed, needed if decides else least)
                     if value < least:
                         least, lowered, raised = value, i, j
                         if value < needed:
@@ -287,11 +339,12 @@ def all_good_nearest(given, inside_alone=False):
     numbers, pulls, mean, variance, scratch, inside, out = given
     K, distribution, needed = len(pulls), distribution_of(numbers), numbers[NEEDED]
     move = Move(numbers[COMMON], numbers[COMMON + 1], numbers[COMMON + 2])
-    decides, first = needed > -math.inf, 0
-    best = best_of(pulls, mean)
-    boundary = min(numbers[COMMON + 6] * mean[best] + numbers[COMMON + 7], mean[best])
-    for i in range(K if inside[0] < 0 else 0):
-        inside[i] = pulls[i] > 0 and mean[i] >= boundary
+    decides, first, best = needed > -math.inf, 0, -1
+    if inside[0] < 0:
+        best = best_of(pulls, mean)
+        boundary = min(numbers[COMMON + 6] * mean[best] + numbers[COMMON + 7], mean[best])
+        for i in range(K):
+            inside[i] = pulls[i] > 0 and mean[i] >= boundary
     if decides:
         first, second = arm_of(out[1], K), arm_of(out[3], K)
         looks = inside[first] and second != first and move.a > 0.0
@@ -299,24 +352,34 @@ def all_good_nearest(given, inside_alone=False):
             return
     else:
         refresh(numbers, pulls, mean, variance, scratch, 0, K)
+    best = best_of(pulls, mean) if best < 0 else best
     least_in, least_out = math.inf, math.inf
     i_in = j_in = low = high = 0
     alternatives = all_good_alternatives(K)
-    good, more, is_fresh = True, math.log(alternatives[2] / alternatives[1]), not decides
+    good, more = True, math.log(alternatives[2] / alternatives[1])
     for n in range(K):
         i = after(first, n, K)
-        if inside[i] and not is_fresh:
-            refresh(numbers, pulls, mean, variance, scratch, 0, K)
-            is_fresh = True
+        if inside[i] and decides:
+            refresh(numbers, pulls, mean, variance, scratch, i, i + 1)
         if inside[i] and move.a > 0.0:
+            evaluated = 0
             for j in range(K):
-                if j != i:
-                    value = paired(numbers, mean, scratch, i, j, move, needed, needed if decides else least_in)
-                    if value < least_in:
-                        least_in, i_in, j_in = value, i, j
-                        if value < needed:
-                            decided(out, pulls, True, i, j)
-                            return
+                if j == i:
+                    continue
+                if evaluated == K // BOUNDS_AFTER:
+                    bound_pairs(given, i, move, needed if decides else least_in)
+                    evaluated = K
+                if evaluated >= K and out[2 + 2 * K + j] > 0.0:
+                    continue
+                if decides and evaluated < K:
+                    refresh(numbers, pulls, mean, variance, scratch, j, j + 1)
+                evaluated += 1
+                value = paired(numbers, mean, scratch, i, j, move, needed, needed if decides else least_in)
+                if value < least_in:
+                    least_in, i_in, j_in = value, i, j
+                    if value < needed:
+                        decided(out, pulls, True, i, j)
+                        return
         elif inside[i]:  # there is so much slack that it must fall below 0
             value = moved_to(numbers, mean, scratch, i, min(mean[i], 0.0))
             if value < least_in:

@@ -226,7 +226,7 @@ def swaps_level(given):
     gap, n, size, where = k * numbers[COMMON + 1], min(k, K - k), 1, 0.0
     one_mixture = numbers[BOUNDARY] == MIXTURE and distribution == GAUSSIAN
     share = math.log(float(n)) if numbers[BOUNDARY] != NONE else 0.0
-    least, i, j = nearest_pair(numbers, mean, scratch, inside, gap, 0, 0)
+    least, i, j = nearest_pair(given, gap, 0, 0)
     least = level(numbers, least, 2, float(k * (K - k))) - share
     if one_mixture:
         shrink(numbers, pulls, scratch, True)

@@ -26,7 +26,13 @@ def the_kind(kind):
     return kind
 
 
-QUESTIONS = {the_distribution: "distribution", the_kind: "kind"}
+@view
+def the_search(search):
+    """How the closest alternative is searched for, likewise."""
+    return search
+
+
+QUESTIONS = {the_distribution: "distribution", the_kind: "kind", the_search: "search"}
 
 
 def version(function: Any, **known: int) -> Any:
