@@ -324,6 +324,15 @@ def lead(tree: Tree, i, height, overtaken, x, last):
 
 
 @part
+def build_leads(tree: Tree, height, overtaken, x, last):
+    """`build` of a tree with such bounds at x."""
+    build(tree)
+    for level in range(1, len(tree.levels) - 1):
+        for j in range((tree.levels[level] - tree.levels[level - 1]) // _8):
+            _lead(tree, level, np.uint64(j), height, overtaken, x, last)
+
+
+@part
 def grow(tree: Tree, height, overtaken, x, last):
     """Go on to a larger x."""
     top, level, j = len(tree.levels) - 2, len(tree.levels) - 2, np.uint64(0)

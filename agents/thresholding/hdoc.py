@@ -29,7 +29,7 @@ from ..core.algorithm import Algorithm
 from ..core.confidence import delta_of, scale_of
 from ..core.declared import parts_of, per_arm, per_episode, setting
 from ..core.plans import count_pulls, planned, pull
-from ..core.trees import ONE, Tree, by_root, grow, lead, leader, overtaken_by_root, root
+from ..core.trees import ONE, Tree, build_leads, by_root, grow, lead, leader, overtaken_by_root, root
 
 SAMPLING = ("hdoc", "lucb-g", "apt-g")
 
@@ -87,8 +87,7 @@ class HDoC(Algorithm):
         ep.now.x = own.factor * math.log(float(ep.now.t))
         for i in range(len(ep.pulls)):
             judge(ep, own, i)
-        for i in range(0, len(ep.pulls), 8):  # with the seven behind it
-            lead(own.tree, i, by_root, overtaken_by_root, ep.now.x, False)
+        build_leads(own.tree, by_root, overtaken_by_root, ep.now.x, False)
 
     def observe(ep, own):
         """Output or delete the arm that has been pulled."""

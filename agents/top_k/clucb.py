@@ -33,6 +33,7 @@ from ..core.trees import (
     OUTSIDE,
     Tree,
     after,
+    build_leads,
     by_line,
     extreme,
     grow,
@@ -129,8 +130,7 @@ class CLUCB(TopKAgent):
         for i in range(len(ep.pulls)):
             own.chosen[i] = own.inside[i]
             put(ep, own, i)
-        for i in range(0, len(ep.pulls), 8):  # with the seven behind it
-            lead(own.tree, i, by_line, overtaken_by_line, ep.now.rad, True)
+        build_leads(own.tree, by_line, overtaken_by_line, ep.now.rad, True)
 
     def observe(ep, own):
         """M and M'."""

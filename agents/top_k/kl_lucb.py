@@ -28,7 +28,20 @@ from bandit_envs.kernels import choice, part
 from ..core.confidence import delta_of, scale_of, tolerance_of
 from ..core.declared import parts_of, per_episode, setting
 from ..core.plans import count_pulls, planned, pull
-from ..core.trees import INSIDE, ONE, OTHER, OUTSIDE, Tree, by_root, grow, lead, leader, misplaced, overtaken_by_root
+from ..core.trees import (
+    INSIDE,
+    ONE,
+    OTHER,
+    OUTSIDE,
+    Tree,
+    build_leads,
+    by_root,
+    grow,
+    lead,
+    leader,
+    misplaced,
+    overtaken_by_root,
+)
 from .selection import TopKAgent, gather
 
 K1, A = 405.5, 1.1
@@ -153,8 +166,7 @@ class KLLUCB(TopKAgent):
         ep.now.beta = beta_of(ep, own)
         for i in range(len(ep.pulls)):
             put(ep, own, i)
-        for i in range(0, len(ep.pulls), 8):  # with the seven behind it
-            lead(own.tree, i, bound, overtaken, ep.now.beta, False)
+        build_leads(own.tree, bound, overtaken, ep.now.beta, False)
 
     def observe(ep, own):
         """J, and the two that decide: l, in J with the least lower bound; u, outside with the largest upper bound."""

@@ -33,6 +33,7 @@ from ..core.trees import (
     OUTSIDE,
     Rivals,
     Tree,
+    build_leads,
     by_line,
     grow,
     lead,
@@ -90,14 +91,12 @@ def is_high(own, i):
 @part
 def scaled_rivals(ep, own, scale):
     """The two arms that decide, by bounds of this scale, which does not fall; the tree's are of an earlier one."""
-    K = len(ep.pulls)
     ep.now.growth = scale - ep.now.scale
     if ep.now.growth > MOST_GROWTH * ep.now.scale:
         ep.now.scale, ep.now.growth = scale, 0.0
-        for i in range(K):
+        for i in range(len(ep.pulls)):
             put_scaled(ep, own, i, is_high(own, i))
-        for i in range(0, K, 8):  # with the seven behind it
-            lead(own.tree, i, by_line, overtaken_by_line, 0.0, False)
+        build_leads(own.tree, by_line, overtaken_by_line, 0.0, False)
     else:
         for i in planned(ep):
             renew(ep, own, i, is_high(own, i))
