@@ -1,4 +1,4 @@
-"""Incremental search for the closest alternative to the current answer: O(K) per pull and episode.
+"""Incremental search for the closest alternative to the current answer: O(K) per pull and episode; see `classes` too.
 
 Pairs of arms decide TopK, BestArm and AllGood (see `bandit_envs.stopping.nearest_alternative`, which looks at all of
 them at once). Here each arm i has a row: the closest of its alternatives, the other arm of the pair, and its statistic.

@@ -15,7 +15,7 @@ rule        R1 stop when the statistic of the closest alternative is positive, a
             R4 where the statistic is positive and the certificate does not say so: of the alternative that it names,
                the arm with fewer pulls
             R5 pull it max(1, sqrt(N_i) / 2) times, rounded down, before looking again; of pairs of more than 127 arms,
-               at least min(N_i, (K / 128)^2) times
+               at least min(N_i, (K / 128)^2, K / 16) times
             R6 where pairs are certified by contrasts, a share of all pulls races: it goes to the arm with the fewest
                pulls of those in pairs whose statistic is not positive, or to the leader, see `alternatives.racer`. The
                pairs are looked up after each 1/200 of the pulls. Prices weaken it as they weaken R2

@@ -27,7 +27,7 @@ departures  D1 the answer is certified by the boundaries of this package, looked
                least C is taken
             D6 every arm is pulled once first; there is no forced exploration
             D7 leader and challenger are kept for max(1, sqrt(N) / 2) pulls, rounded down, N the pulls of the rarer one,
-               and of more than 127 arms for at least min(N, (K / 128)^2), but on Threshold;
+               and of more than 127 arms for at least min(N, (K / 128)^2, K / 16), but on Threshold;
                chance decides of each which is pulled, and those of one arm are made together
             D8 where pulls have prices c_i, the share is one of money: the leader is pulled with probability
                s / c_i over s / c_i + (1 - s) / c_j

@@ -19,8 +19,8 @@ departures  D1 the answer is certified by the boundaries of this package, looked
             D6 C-tracking: w^eps is eps + (w* - eps)+, scaled to sum 1, not the nearest such point
             D7 ties go to the lowest arm
             D8 a chosen arm is pulled max(1, sqrt(N_a) / 2) times, rounded down, before the next choice; of pairs of
-               more than 127 arms, at least min(N_a, (K / 128)^2) times. For large N_a that is a share of them that
-               goes to 0, so that N_a / t has the same limit
+               more than 127 arms, at least min(N_a, (K / 128)^2, K / 16) times. For large N_a that is a share of them
+               that goes to 0, so that N_a / t has the same limit
             D9 AllGood is tracked by C: w* changes with the empirical best of nearly equal arms, and D-tracking follows
                each change (Degenne & Koolen, NeurIPS 2019, of several optimal w*)
             D10 samples in a known range: w* is that of Gaussian arms of the empirical variances, step by step

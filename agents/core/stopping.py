@@ -17,9 +17,9 @@ from bandit_envs.stopping import BOUNDED, DISTRIBUTION, PAIRED, Certifier, neare
 from .agent import Bools, Floats, Ints, Observation
 
 LOOKS = 200  # between two looks, the pulls grow by 1 / LOOKS ..
-MANY = 128  # .. or by (K / MANY)^2, as a look takes O(K); or by 1
+MANY = 128  # .. or by (K / MANY)^2, as a look takes O(K), of many arms K / FEWER; or by 1
 MANY_SQUARED = MANY * MANY
-FEWER = 16  # at most K / FEWER: that is of more than 1024 arms
+FEWER = 16
 
 
 @fleeting
