@@ -250,6 +250,7 @@ def after(tree: Tree, what, i):
 # highest arm below it, on either side (of equal ones the lowest, or the last), and the x up to which both stay so for
 # certain: where another one overtakes, by `overtaken`, or one of the children is no longer certain. So nodes are looked
 # at again only where arms have changed places (a kinetic tournament).
+FEW = 512
 ONE, OTHER, UNTIL = np.uint64(0), np.uint64(2), np.uint64(4)  # where a and s of a side are; minus that x
 INSIDE, OUTSIDE = np.uint64(6), np.uint64(7)  # -m_i of arms inside, and m_i of those outside, for `misplaced`
 
@@ -262,11 +263,8 @@ def _lead(tree: Tree, level, j, height, overtaken, x, last):
         low, most = (tree.levels[level - 1] + j * _8) * _8 + side, -_INF
         best, high = low, low + _8 * _8
         for c in range(low, high, _8):
-            if (
-                nodes[c] > -_INF
-                and not overtaken(most, nodes[best], nodes[best + _1], nodes[c], nodes[c + _1], x, 0) > x
-            ):
-                value = height(nodes[c], nodes[c + _1], x)
+            if nodes[c] > -_INF:
+                value = height(nodes[c], nodes[c + _1], x, most)
                 best, most = (c, value) if value > most or (last and side and value == most) else (best, most)
         nodes[o + side], nodes[o + side + _1] = a, s = nodes[best], nodes[best + _1]
         for c in range(low, high, _8):
@@ -278,7 +276,7 @@ def _lead(tree: Tree, level, j, height, overtaken, x, last):
 
 
 @inlined
-def by_line(a, s, x):
+def by_line(a, s, x, least):
     """The bound a + x s."""
     return a + x * s
 
@@ -289,14 +287,14 @@ def overtaken_by_line(most, a, s, other_a, other, x, first):
 
     first: whether the other arm comes first where the two are equal, which is not read here.
     """
-    less = most - by_line(other_a, other, x) - 1e-13 * (abs(a) + abs(other_a) + x)
+    less = most - by_line(other_a, other, x, 0.0) - 1e-13 * (abs(a) + abs(other_a) + x)
     if not less > 0.0:
         return x
     return x + less / (other - s) if other > s else _INF
 
 
 @inlined
-def by_root(a, N, x):
+def by_root(a, N, x, least):
     """The bound a + sqrt(x / -N), or a alone where N is 0."""
     return a + math.sqrt(x / -N) if N < 0.0 else a
 
@@ -306,35 +304,48 @@ def overtaken_by_root(most, a, N, other_a, other, x, first):
     """The x at which such a bound may come to this one, as above."""
     if other == 0.0:
         return x if other_a > most else _INF
-    less = most - by_root(other_a, other, x) - 1e-13 * (abs(a) + abs(other_a) + math.sqrt(x))
+    less = most - by_root(other_a, other, x, 0.0) - 1e-13 * (abs(a) + abs(other_a) + math.sqrt(x))
     if not less > 0.0:
         return x
     y = math.sqrt(x) + less / (1.0 / math.sqrt(-other) - 1.0 / math.sqrt(-N))
     return y * y if other > N else _INF
 
 
+@inlined
+def is_small(tree: Tree):
+    """Whether it has so few arms that no leaders are kept: its nodes are maxima, also of these bounds."""
+    return tree.levels[1] <= FEW
+
+
 @part
-def lead(tree: Tree, i, height, overtaken, x, last):
-    """`refresh` of a tree with such bounds at x."""
-    refresh(tree, i)
+def _lead_above(tree: Tree, i, height, overtaken, x, last):
+    """Set the nodes above arm i."""
     j = np.uint64(i)
     for level in range(1, len(tree.levels) - 1):
         j = j // _8
         _lead(tree, level, j, height, overtaken, x, last)
 
 
+@inlined
+def lead(tree: Tree, i, height, overtaken, x, last):
+    """`refresh` of a tree with such bounds at x."""
+    refresh(tree, i)
+    if not is_small(tree):
+        _lead_above(tree, i, height, overtaken, x, last)
+
+
 @part
 def build_leads(tree: Tree, height, overtaken, x, last):
     """`build` of a tree with such bounds at x."""
     build(tree)
-    for level in range(1, len(tree.levels) - 1):
+    for level in range(1, 1 if is_small(tree) else len(tree.levels) - 1):
         for j in range((tree.levels[level] - tree.levels[level - 1]) // _8):
             _lead(tree, level, np.uint64(j), height, overtaken, x, last)
 
 
 @part
-def grow(tree: Tree, height, overtaken, x, last):
-    """Go on to a larger x."""
+def _grow(tree: Tree, height, overtaken, x, last):
+    """Set the nodes that are no longer certain."""
     top, level, j = len(tree.levels) - 2, len(tree.levels) - 2, np.uint64(0)
     while -tree.nodes[tree.levels[top] * _8 + UNTIL] < x:
         child, end = j * _8, j * _8 + _8 if level > 1 else j * _8
@@ -347,17 +358,45 @@ def grow(tree: Tree, height, overtaken, x, last):
             level, j = min(level + 1, top), j // _8
 
 
-@part
-def leader(tree: Tree, side, height, x, last):
-    """The highest arm of a side and its bound; -1 if there is none."""
+@inlined
+def grow(tree: Tree, height, overtaken, x, last):
+    """Go on to a larger x."""
+    if not is_small(tree):
+        _grow(tree, height, overtaken, x, last)
+
+
+@inlined
+def _scanned(tree: Tree, side, height, x, last, first):
+    """`leader` of a small tree."""
+    nodes, which, best, arms = tree.nodes, np.uint64(first), -_INF, tree.levels[1]
+    if nodes[which * _8 + side] > -_INF:
+        best = height(nodes[which * _8 + side], nodes[which * _8 + side + _1], x, -_INF)
+    for block in range(np.uint64(0), arms, _8):
+        if nodes[(arms + block // _8) * _8 + side] > -_INF:  # it has an arm on this side
+            for i in range(block, block + _8):
+                o = i * _8 + side
+                if nodes[o] > -_INF and i != np.uint64(first):
+                    value = height(nodes[o], nodes[o + _1], x, best)
+                    if value >= best and (value > best or (i > which if last else i < which)):
+                        best, which = value, i
+    return np.int64(which), best
+
+
+@inlined
+def leader(tree: Tree, side, height, x, last, first):
+    """The highest arm of a side and its bound; -1 if there is none. `first`: the arm to look at first, of few."""
     o, j = tree.levels[len(tree.levels) - 2] * _8 + side, np.uint64(0)
     a, s = tree.nodes[o], tree.nodes[o + _1]
-    for level in range(len(tree.levels) - 3 if a > -_INF else -1, -1, -1):
+    if not a > -_INF:
+        return np.int64(-1), -_INF
+    if is_small(tree):
+        return _scanned(tree, side, height, x, last, first)
+    for level in range(len(tree.levels) - 3, -1, -1):
         j, end = j * _8 + np.uint64(7 if last else 0), j * _8 + np.uint64(0 if last else 7)
         o = (tree.levels[level] + j) * _8 + side
         while j != end and (tree.nodes[o] != a or tree.nodes[o + _1] != s):
             j, o = (j - _1, o - _8) if last else (j + _1, o + _8)
-    return np.int64(j) if a > -_INF else np.int64(-1), height(a, s, x)
+    return np.int64(j), height(a, s, x, -_INF)
 
 
 # --- the two arms that decide which arms are the k best ---------------------------------------------------------------

@@ -46,10 +46,11 @@ def judge(ep, own, i):
     """Put arm i into the tree, or leave it out where it is output or deleted."""
     o, N, m, C = np.uint64(i) * np.uint64(8), float(ep.pulls[i]), ep.mean[i], half_width(ep.pulls[i], own)
     own.undecided[i] = abs(m - own.xi) + own.tolerance <= C
-    index = m + C if own.sampling == 1 else -math.sqrt(N) * abs(m - own.xi)
-    index, N = (m, -N) if own.sampling == 0 else (index, 0.0)
+    index, s = m, -N
+    if own.sampling > 0:
+        index, s = m + C if own.sampling == 1 else -math.sqrt(N) * abs(m - own.xi), 0.0
     nodes, none = own.tree.nodes, -math.inf
-    nodes[o + ONE], nodes[o + ONE + np.uint64(1)] = (index, N) if own.undecided[i] else (none, none)
+    nodes[o + ONE], nodes[o + ONE + np.uint64(1)] = (index, s) if own.undecided[i] else (none, none)
 
 
 class HDoC(Algorithm):
@@ -104,4 +105,4 @@ class HDoC(Algorithm):
 
     def sample(ep, own):
         """The sampling rule: pull the arm with the largest index of those that are left."""
-        pull(ep, leader(own.tree, ONE, by_root, ep.now.x, False)[0])
+        pull(ep, leader(own.tree, ONE, by_root, ep.now.x, False, 0)[0])

@@ -88,8 +88,8 @@ def rank_adjusted(ep, own):
     """Put M' in order: of arms with equal w the lowest comes first."""
     grow(own.tree, by_line, overtaken_by_line, ep.now.rad, True)
     for _ in range(len(ep.pulls)):
-        out, least = leader(own.tree, OTHER, by_line, ep.now.rad, True)
-        into, most = leader(own.tree, ONE, by_line, ep.now.rad, False)
+        out, least = leader(own.tree, OTHER, by_line, ep.now.rad, True, 0)
+        into, most = leader(own.tree, ONE, by_line, ep.now.rad, False, 0)
         if not (most > -least or (most == -least and into < out)):
             return
         exchange(ep, own, own.chosen, out, into)
@@ -102,7 +102,7 @@ def difference(ep, own):
     i = after(own.tree, CHANGED, -1)
     while i >= 0:
         radius = own.tree.nodes[np.uint64(i) * _8 + CHANGED]
-        w = by_line(ep.mean[i], -radius if own.inside[i] else radius, ep.now.rad)
+        w = by_line(ep.mean[i], -radius if own.inside[i] else radius, ep.now.rad, 0.0)
         w, lane = w if own.chosen[i] else -w, i % 4
         a, b = a + (w if lane == 0 else 0.0), b + (w if lane == 1 else 0.0)
         c, d = c + (w if lane == 2 else 0.0), d + (w if lane == 3 else 0.0)

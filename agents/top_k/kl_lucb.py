@@ -27,7 +27,7 @@ from bandit_envs.kernels import choice, part
 
 from ..core.confidence import delta_of, scale_of, tolerance_of
 from ..core.declared import parts_of, per_episode, setting
-from ..core.plans import count_pulls, planned, pull
+from ..core.plans import arm_at, count_pulls, planned, pull
 from ..core.trees import (
     INSIDE,
     ONE,
@@ -37,6 +37,7 @@ from ..core.trees import (
     build_leads,
     by_root,
     grow,
+    is_small,
     lead,
     leader,
     misplaced,
@@ -82,11 +83,13 @@ def kl_upper(p, b):
 
 
 @part
-def bound(x, N, beta):
-    """U_i, or L_i mirrored."""
-    if N > 0.0:
-        return QUANTUM * math.floor(kl_upper(x, beta / N) / QUANTUM + 0.5)  # D4
-    return by_root(x, N, 2.0 * beta)
+def bound(x, N, beta, least):
+    """U_i, or L_i mirrored; -inf where it is less than `least` for certain."""
+    if not N > 0.0:
+        return by_root(x, N, 2.0 * beta, least)
+    if x < least - QUANTUM and kl(x, least - QUANTUM) > beta / N:
+        return -math.inf
+    return QUANTUM * math.floor(kl_upper(x, beta / N) / QUANTUM + 0.5)  # D4
 
 
 MOST = QUANTUM * math.floor(1.0 / QUANTUM + 0.5)  # of all bounds of bounded samples
@@ -111,15 +114,16 @@ def put(ep, own, i):
     """Put what is known of arm i into the tree."""
     o, N, x, none = np.uint64(i) * _8, float(ep.pulls[i]), (ep.mean[i] - own.low) / own.width, -math.inf
     inside, nodes, beta = own.inside[i], own.tree.nodes, ep.now.beta
+    if own.lil:
+        beta = math.log(2.0 * math.log2(2.0 * N) * (own.level * float(len(ep.pulls) - own.k if inside else own.k)))
     if own.gaussian:
         x, N = -x if inside else x, -N
     else:
         x = min(max(1.0 - x if inside else x, 0.0), 1.0)
     if own.lil:
-        beta = math.log(2.0 * math.log2(2.0 * abs(N)) * (own.level * float(len(ep.pulls) - own.k if inside else own.k)))
-    most = bound(x, N, beta)
-    if own.lil or (N > 0.0 and most == MOST):
-        x, N = most, 0.0
+        x, N = bound(x, N, beta, -math.inf), 0.0
+    elif N > 0.0 and not is_small(own.tree) and bound(x, N, beta, MOST) == MOST:
+        x, N = MOST, 0.0
     nodes[o + ONE], nodes[o + ONE + _1] = (none, none) if inside else (x, N)
     nodes[o + OTHER], nodes[o + OTHER + _1] = (x, N) if inside else (none, none)
     nodes[o + INSIDE], nodes[o + OUTSIDE] = (-ep.mean[i], none) if inside else (none, ep.mean[i])
@@ -181,8 +185,8 @@ class KLLUCB(TopKAgent):
             renew(ep, own, into)
             out, into = misplaced(own.tree, INSIDE, OUTSIDE)
         grow(own.tree, bound, overtaken, ep.now.beta, False)
-        ep.now.l, L = leader(own.tree, OTHER, bound, ep.now.beta, False)
-        ep.now.u, U = leader(own.tree, ONE, bound, ep.now.beta, False)
+        ep.now.l, L = leader(own.tree, OTHER, bound, ep.now.beta, False, arm_at(ep, 0))
+        ep.now.u, U = leader(own.tree, ONE, bound, ep.now.beta, False, arm_at(ep, 1))
         ep.now.gap = U - (-L if own.gaussian else 1.0 - L)
 
     def stops(ep, own):

@@ -65,13 +65,13 @@ def _line(tree: Any, i: Any, a: Any, s: Any, inside: Any) -> Any:
 
 @jit
 def _lead(tree: Any, i: Any, x: Any, last: Any) -> Any:
-    lead(tree, i, by_line, overtaken_by_line, x, last)
+    lead(tree, i, by_line, overtaken_by_line, x, last, 0)
 
 
 @jit
 def _leaders(tree: Any, x: Any, last: Any) -> Any:
-    grow(tree, by_line, overtaken_by_line, x, last)
-    return leader(tree, ONE, by_line, x, False), leader(tree, OTHER, by_line, x, last)
+    grow(tree, by_line, overtaken_by_line, x, last, 0)
+    return leader(tree, ONE, by_line, x, False, 0), leader(tree, OTHER, by_line, x, last, 0)
 
 
 class Plain:
