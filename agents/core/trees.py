@@ -193,7 +193,7 @@ def settle(tree: Tree, boundary):
         level, j = level + 1, j // _8
 
 
-@part
+@inlined
 def misplaced(tree: Tree, inside, outside):
     """The worst arm inside and the best outside, by numbers that are minus their means and their means; else -1, -1.
 
@@ -368,7 +368,7 @@ def grow(tree: Tree, height, overtaken, x, last):
 @inlined
 def _scanned(tree: Tree, side, height, x, last, first):
     """`leader` of a small tree."""
-    nodes, which, best, arms = tree.nodes, np.uint64(first), -_INF, tree.levels[1]
+    nodes, which, best, second, arms = tree.nodes, np.uint64(first), -_INF, -_INF, tree.levels[1]
     if nodes[which * _8 + side] > -_INF:
         best = height(nodes[which * _8 + side], nodes[which * _8 + side + _1], x, -_INF)
     for block in range(np.uint64(0), arms, _8):
@@ -378,17 +378,22 @@ def _scanned(tree: Tree, side, height, x, last, first):
                 if nodes[o] > -_INF and i != np.uint64(first):
                     value = height(nodes[o], nodes[o + _1], x, best)
                     if value >= best and (value > best or (i > which if last else i < which)):
-                        best, which = value, i
-    return np.int64(which), best
+                        best, which, second = value, i, best
+                    else:
+                        second = max(second, value)
+    return np.int64(which), best, second
 
 
 @inlined
 def leader(tree: Tree, side, height, x, last, first):
-    """The highest arm of a side and its bound; -1 if there is none. `first`: the arm to look at first, of few."""
+    """The highest arm of a side, -1 if there is none; its bound; no less than the bounds of the others.
+
+    `first`: the arm to look at first, where there are few.
+    """
     o, j = tree.levels[len(tree.levels) - 2] * _8 + side, np.uint64(0)
     a, s = tree.nodes[o], tree.nodes[o + _1]
     if not a > -_INF:
-        return np.int64(-1), -_INF
+        return np.int64(-1), -_INF, _INF
     if is_small(tree):
         return _scanned(tree, side, height, x, last, first)
     for level in range(len(tree.levels) - 3, -1, -1):
@@ -396,7 +401,7 @@ def leader(tree: Tree, side, height, x, last, first):
         o = (tree.levels[level] + j) * _8 + side
         while j != end and (tree.nodes[o] != a or tree.nodes[o + _1] != s):
             j, o = (j - _1, o - _8) if last else (j + _1, o + _8)
-    return np.int64(j), height(a, s, x, -_INF)
+    return np.int64(j), height(a, s, x, -_INF), _INF
 
 
 # --- the two arms that decide which arms are the k best ---------------------------------------------------------------

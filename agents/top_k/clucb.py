@@ -56,7 +56,7 @@ def rad_one(ep, own):
     return math.sqrt(own.factor * (own.log_level + 3.0 * math.log(float(ep.now.t))))
 
 
-@part
+@inlined
 def put(ep, own, i):
     """Put what is known of arm i into the tree."""
     o, m, radius, none = np.uint64(i) * _8, ep.mean[i], 1.0 / math.sqrt(float(ep.pulls[i])), -math.inf
@@ -83,19 +83,21 @@ def exchange(ep, own, which, out, into):
     renew(ep, own, into)
 
 
-@part
+@inlined
 def rank_adjusted(ep, own):
     """Put M' in order: of arms with equal w the lowest comes first."""
     grow(own.tree, by_line, overtaken_by_line, ep.now.rad, True)
     for _ in range(len(ep.pulls)):
-        out, least = leader(own.tree, OTHER, by_line, ep.now.rad, True, 0)
-        into, most = leader(own.tree, ONE, by_line, ep.now.rad, False, 0)
+        out, least, next_least = leader(own.tree, OTHER, by_line, ep.now.rad, True, 0)
+        into, most, next_most = leader(own.tree, ONE, by_line, ep.now.rad, False, 0)
         if not (most > -least or (most == -least and into < out)):
             return
         exchange(ep, own, own.chosen, out, into)
+        if next_most < -next_least:  # so that the others are in order
+            return
 
 
-@part
+@inlined
 def difference(ep, own):
     """w(M') - w(M), of four sums, of every fourth arm."""
     a = b = c = d = 0.0

@@ -185,8 +185,8 @@ class KLLUCB(TopKAgent):
             renew(ep, own, into)
             out, into = misplaced(own.tree, INSIDE, OUTSIDE)
         grow(own.tree, bound, overtaken, ep.now.beta, False)
-        ep.now.l, L = leader(own.tree, OTHER, bound, ep.now.beta, False, arm_at(ep, 0))
-        ep.now.u, U = leader(own.tree, ONE, bound, ep.now.beta, False, arm_at(ep, 1))
+        ep.now.l, L, _ = leader(own.tree, OTHER, bound, ep.now.beta, False, arm_at(ep, 0))
+        ep.now.u, U, _ = leader(own.tree, ONE, bound, ep.now.beta, False, arm_at(ep, 1))
         ep.now.gap = U - (-L if own.gaussian else 1.0 - L)
 
     def stops(ep, own):

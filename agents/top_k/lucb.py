@@ -106,8 +106,8 @@ def scaled_rivals(ep, own, scale):
         renew(ep, own, into, True)
         out, into = misplaced(own.tree, INSIDE, OUTSIDE)
     grow(own.tree, by_line, overtaken_by_line, ep.now.growth, False)
-    h, low = leader(own.tree, OTHER, by_line, ep.now.growth, False, 0)
-    l, high = leader(own.tree, ONE, by_line, ep.now.growth, False, 0)  # noqa: E741
+    h, low, _ = leader(own.tree, OTHER, by_line, ep.now.growth, False, 0)
+    l, high, _ = leader(own.tree, ONE, by_line, ep.now.growth, False, 0)  # noqa: E741
     return Rivals(h, l, high + low)
 
 
