@@ -250,6 +250,7 @@ def after(tree: Tree, what, i):
 # highest arm below it, on either side (of equal ones the lowest, or the last), and the x up to which both stay so for
 # certain: where another one overtakes, by `overtaken`, or one of the children is no longer certain. So nodes are looked
 # at again only where arms have changed places (a kinetic tournament).
+# Trees of few arms hold a and s alone: a scan of them takes less time.
 FEW = 512
 ONE, OTHER, UNTIL = np.uint64(0), np.uint64(2), np.uint64(4)  # where a and s of a side are; minus that x
 INSIDE, OUTSIDE = np.uint64(6), np.uint64(7)  # -m_i of arms inside, and m_i of those outside, for `misplaced`

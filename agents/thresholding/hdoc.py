@@ -29,7 +29,7 @@ from ..core.algorithm import Algorithm
 from ..core.confidence import delta_of, scale_of
 from ..core.declared import parts_of, per_arm, per_episode, setting
 from ..core.plans import count_pulls, planned, pull
-from ..core.trees import ONE, Tree, build_leads, by_root, grow, lead, leader, overtaken_by_root, root
+from ..core.trees import ONE, Tree, build_leads, by_root, grow, is_small, lead, leader, overtaken_by_root, root
 
 SAMPLING = ("hdoc", "lucb-g", "apt-g")
 
@@ -96,12 +96,13 @@ class HDoC(Algorithm):
         ep.now.x = own.factor * math.log(float(ep.now.t))
         for i in planned(ep):
             judge(ep, own, i)
-            lead(own.tree, i, by_root, overtaken_by_root, ep.now.x, False)
+            if not is_small(own.tree):  # few arms need no nodes: those that are left were there in the beginning
+                lead(own.tree, i, by_root, overtaken_by_root, ep.now.x, False)
         grow(own.tree, by_root, overtaken_by_root, ep.now.x, False)
 
     def stops(ep, own):
         """The stopping rule: no arm is left."""
-        return root(own.tree, ONE) == -math.inf
+        return not own.undecided.any() if is_small(own.tree) else root(own.tree, ONE) == -math.inf
 
     def sample(ep, own):
         """The sampling rule: pull the arm with the largest index of those that are left."""

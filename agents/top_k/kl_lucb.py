@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs.kernels import choice, part
+from bandit_envs.kernels import choice, inlined, part
 
 from ..core.confidence import delta_of, scale_of, tolerance_of
 from ..core.declared import parts_of, per_episode, setting
@@ -109,7 +109,7 @@ def overtaken(most, x, N, other_x, other, beta, first):
     return max(other * kl(other_x, close), beta) if other_x < close else beta
 
 
-@part
+@inlined
 def put(ep, own, i):
     """Put what is known of arm i into the tree."""
     o, N, x, none = np.uint64(i) * _8, float(ep.pulls[i]), (ep.mean[i] - own.low) / own.width, -math.inf
@@ -136,7 +136,7 @@ def renew(ep, own, i):
     lead(own.tree, i, bound, overtaken, ep.now.beta, False)
 
 
-@part
+@inlined
 def beta_of(ep, own):
     """beta in round t of "2013"; 1 otherwise."""
     x = own.log_level + A * math.log(float(ep.now.t))
