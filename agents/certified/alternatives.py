@@ -38,6 +38,7 @@ from bandit_envs.stopping import (
     comparison_value,
     divergence,
     nearest_alternative,
+    pair_bound,
     pair_bounds,
     pair_cost,
     pair_value,
@@ -161,6 +162,12 @@ def pair_statistic(sides, book, i, j):
     if the_kind(sides.kind) != CONTROL and book.mean[j] <= sides.c * book.mean[i] + sides.d:
         return NO_BETTER
     return _value(sides, book, j, i, _outward(sides)) - sides.need_out
+
+
+@part
+def is_far(sides, book, i, j, least):
+    """Whether a bound shows that the pair of arm i, in the answer, and arm j is worth more than `least`."""
+    return pair_bound(book.numbers, _arm(sides, book, i), _arm(sides, book, j), _inward(sides)) - sides.need_in > least
 
 
 @part

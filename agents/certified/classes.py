@@ -22,7 +22,7 @@ from bandit_envs.kernels import inlined, part
 from bandit_envs.stopping import the_kind
 
 from ..core.agent import Ints
-from .alternatives import ALL_GOOD, leaver, mark_answer, open_pairs, pair_statistic, put
+from .alternatives import ALL_GOOD, is_far, leaver, mark_answer, open_pairs, pair_statistic, put
 
 
 class Classes(NamedTuple):
@@ -195,14 +195,17 @@ def _beside(book, all_arms, place, i):
 def closest_pair(sides, book, classes, all_arms):
     """The arm whose row is the least of all, the first of equals, with its partner and value in the book."""
     least, row, partner, good = math.inf, -1, -1, the_kind(sides.kind) == ALL_GOOD
-    others = all_arms if good else classes
-    best = _best(book, all_arms) if good else -1
+    others, best, limit = all_arms if good else classes, _best(book, all_arms) if good else -1, math.inf
+    i, j = sides.row, max(sides.row, 0)
+    j = book.partner[j]
+    if i >= 0 and j >= 0 and i != j and book.inside[i] and (good or not book.inside[j]):
+        limit = pair_statistic(sides, book, i, j)  # of the pair of the last time: not less than the least of all
     for place in range(classes.sizes[0]):
         i = classes.head[place]
         if book.inside[i]:
             for other in range(others.sizes[0]):
                 j = _beside(book, others, other, i) if good else others.head[other]
-                if j >= 0 and (good or not book.inside[j]):
+                if j >= 0 and (good or not book.inside[j]) and not is_far(sides, book, i, j, min(least, limit)):
                     value = pair_statistic(sides, book, i, j)
                     if value < least or (value == least and (i < row or (i == row and j < partner))):
                         least, row, partner = value, i, j
@@ -210,12 +213,12 @@ def closest_pair(sides, book, classes, all_arms):
             most, which = pair_statistic(sides, book, i, best), best
             for other in range(others.sizes[0]):
                 j = others.head[other]
-                if most > least:
+                if most > min(least, limit):
                     break
                 value = pair_statistic(sides, book, i, j) if j != i else -math.inf
                 if value > most or (value == most and j < which):
                     most, which = value, j
-            if most < least or (most == least and i < row):
+            if most < least or (most == least and i < row):  # where the search ended early it is more than the limit
                 least, row, partner = most, i, which
     if row >= 0:
         book.value[row], book.partner[row] = least, partner

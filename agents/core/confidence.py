@@ -88,6 +88,11 @@ def positive_tolerance_of(agent: Agent) -> float:
     return tolerance
 
 
+def zone_of(agent: Agent, zone: float | None) -> float:
+    """The indifference zone of ranking and selection: the one given, or `positive_tolerance_of` the agent."""
+    return positive_tolerance_of(agent) if zone is None else _scale("zone", zone)
+
+
 def scale_of(task: Task, sigma: float | None) -> float:
     """The sub-Gaussian scale of a sample: the one given, or the task's."""
     return _scale("sigma", task.sigma if sigma is None else sigma)

@@ -30,7 +30,20 @@ from bandit_envs.kernels import (
     routine,
 )
 from bandit_envs.problems import Measure
-from bandit_envs.simulation import BLOCK, ENDED, LIVE, Playing, block_of_pulls, open_block, pull_once, spend
+from bandit_envs.simulation import (
+    AHEAD,
+    BLOCK,
+    ENDED,
+    LIVE,
+    Playing,
+    block_of_pulls,
+    draw_ahead,
+    enter,
+    open_block,
+    pull_once,
+    spend,
+    statistics,
+)
 
 from .agent import Floats, Ints
 
@@ -53,6 +66,7 @@ class Rule(NamedTuple):
     address: int
     own: int
     centre: float  # what is taken off a mean
+    spread: bool  # whether it reads variances
     measure: int  # the address of the problem's routine of distances, which finds margins; 0: mean - centre is one
     numbers: Floats  # (m,) of the problem, for that routine
 
@@ -95,6 +109,26 @@ def scan(flat, uE, start, n, K, least, arm):
         for i in range(n):
             w = flat[row + i]
             least[i], arm[i] = (w, a) if w < least[i] else (least[i], arm[i])
+
+
+@inlined
+def least_of(flat, uE, e, K, a, v):
+    """Give arm a of episode e the index v; returns the arm with the least index, the lowest of those.
+
+    The least index of the others is found in two chains, neither of which waits for v.
+    """
+    flat[a * uE + e] = first = second = np.inf
+    for k in range(K // np.uint64(2)):
+        at = np.uint64(2) * k * uE + e
+        first, second = min(first, flat[at]), min(second, flat[at + uE])
+    least = min(min(first, second), flat[(K - np.uint64(1)) * uE + e])
+    flat[a * uE + e] = v
+    if v < least:
+        return a
+    for k in range(K):
+        if flat[k * uE + e] == least:
+            return k
+    return a
 
 
 # --- trees ------------------------------------------------------------------------------------------------------------
@@ -194,6 +228,50 @@ def play_block(rule, board, sim, begin, n, steps):
     return sound
 
 
+@part
+def foresee(rule, board, sim, e, a, v):
+    """Draw samples of arm a of episode e ahead, and find its index, now v, after each of them."""
+    work, o, at = sim.work, e * np.uint64(sim.rules.K) + a, a * np.uint64(AHEAD)
+    m, excess, low, high = sim.pulls[o], sim.excess[o], sim.rules.low, sim.rules.high
+    draw_ahead(sim, e, a, m)
+    n, x, T, indices = np.uint64(work.until[a] - m), work.ahead[at:], work.pulls, work.indices[at:]
+    for i in range(n):
+        excess += x[i] - low
+        indices[i] = excess
+    for i in range(n):
+        T[i] = float(m) + float(i) + 1.0
+        mean = low + indices[i] / T[i]
+        indices[i] = high if high < mean else mean
+    call_rule(rule, T, indices, work.variance, np.int64(n))
+    for i in range(n if board.running else np.uint64(0)):
+        v = indices[i] = max(indices[i], v)
+
+
+@inlined
+def play_ahead(rule, board, sim, e, steps):
+    """Make so many steps of episode e, which is quiet. Returns whether doubted indices were numbers."""
+    K, uE, flat, work = np.uint64(sim.rules.K), np.uint64(board.table.shape[1]), board.table.reshape(-1), sim.work
+    pulls, since, until, indices, samples = sim.pulls, work.since, work.until, work.indices, work.ahead
+    ends, known, sound, y = (sim.rules.low, sim.rules.high), statistics(sim), True, 0.0
+    for k in range(K):
+        work.whose[k], since[k] = e * K + k, pulls[e * K + k]
+        until[k] = since[k]
+    arm = last = np.uint64(choose(board, e))
+    for _ in range(steps):
+        o = e * K + arm
+        m = pulls[o]
+        if m == until[arm]:
+            foresee(rule, board, sim, e, arm, flat[arm * uE + e])
+        at = arm * np.uint64(AHEAD) + np.uint64(m - since[arm])
+        v, y = indices[at], samples[at]
+        sound &= v == v
+        pulls[o] = m + 1
+        enter(float(m), ends, y, o, known)
+        last, arm = arm, least_of(flat, uE, e, K, arm, v)
+    board.last[e], sim.sample[e] = np.int64(last), y
+    return sound
+
+
 @inlined
 def look(rule, board, sim, e):
     """Take in what the arm chosen last has shown in episode e; returns 0, or what stands in place of the next arm."""
@@ -235,12 +313,9 @@ def look(rule, board, sim, e):
 @inlined
 def choose(board, e):
     """The arm of episode e with the least index."""
-    arm = np.int64(0)
     if len(board.levels) == 0:
-        least = board.table[np.uint64(0), e]
-        for k in range(np.uint64(1), np.uint64(len(board.table))):
-            v = board.table[k, e]
-            arm, least = (np.int64(k), v) if v < least else (arm, least)
+        flat, uE, K = board.table.reshape(-1), np.uint64(board.table.shape[1]), np.uint64(len(board.table))
+        arm = np.int64(least_of(flat, uE, e, K, np.uint64(0), flat[e]))
     else:
         arm = find(board.table, board.levels, e)
     board.last[e] = arm
@@ -262,6 +337,8 @@ def play(rule: Rule, board: Board, playing: Playing, out: Ints):
         raise ValueError("state must have a row for each episode")
     if not (fits(board.table, board.levels, K) if tree else board.table.shape[0] == K):
         raise ValueError("state must have an index for each arm")
+    ahead = not tree and rule.measure == 0 and not rule.spread and sim.rules.drawer != 0
+    ahead &= not sim.rules.priced and len(sim.arms) == 0
     for begin in range(0, E, BLOCK):
         end = min(begin + BLOCK, E)
         steps, live = quiet.steps, len(board.levels) == 0 and end - begin >= FEW and rule.measure == 0
@@ -281,6 +358,12 @@ def play(rule: Rule, board: Board, playing: Playing, out: Ints):
             if out[e] != UNPLAYED:
                 continue
             out[e] = K
+            many = min(left, quiet.most[e] - sim.spent[e])
+            if ahead and sim.status[e] == LIVE and many >= 32 * K:
+                sound &= look(rule, board, sim, e) == 0
+                sound &= play_ahead(rule, board, sim, e, many)
+                spend(sim, e, 0, many)
+                left -= many
             while sim.status[e] != ENDED:
                 found = look(rule, board, sim, e)
                 if found < 0:
@@ -319,8 +402,9 @@ class CompiledRule:
         self._own, self._record = rule.own, np.array(address_of(kind).words(rule.own), np.int64)
         self._measure, self._routine = rule.measure, _routine(rule.function, kind)
         self._called = self._routine.address, self._record.ctypes.data, rule.centre
+        spread = rule.function.__code__.co_argcount == 4
         self.measured, by = rule.measure is not None, rule.measure
-        self.rule = Rule(*self._called, *((0, np.zeros(1)) if by is None else (by.routine.address, by.numbers)))
+        self.rule = Rule(*self._called, spread, *((0, np.zeros(1)) if by is None else (by.routine.address, by.numbers)))
 
     def values(self, T: Floats, x: Floats, v: Floats | None = None) -> Floats:
         """The indices (n,) of arms with T pulls, means x, or margins where those are read, and variances v, (n,)."""

@@ -87,10 +87,11 @@ def checked(name: str, task: Task, observation: Any) -> Observation:
         size, added = max(abs(low), abs(high)), pulls if pulls.shape == by.shape else pulls[..., None]
         ranged: list[tuple[str, Any, Any, Any]] = [(part, by, added > 0, ROUNDING * size * (added + 8.0))]
         if task.items and "scores" in found:  # NaN of a row that failed
-            there = np.arange(task.items) < pulls[..., None]
-            scored = (there if task.D == 1 else there[..., None]) & ~np.isnan(found["scores"])
+            there = np.arange(min(pulls.max(), task.items)) < pulls[..., None]
+            scores = found["scores"][:, :, : there.shape[2]]
+            scored = (there if task.D == 1 else there[..., None]) & ~np.isnan(scores)
             ranged = [(part, by, (added > 0) & scored.any(axis=2), ROUNDING * size * (added + 8.0))]
-            ranged.append(("scores", found["scores"], scored, ROUNDING * size * 8.0))
+            ranged.append(("scores", scores, scored, ROUNDING * size * 8.0))
         for part, array, seen, reach in ranged:
             outside = seen & ~((array >= low - reach) & (array <= high + reach))
             if outside.any():

@@ -183,6 +183,8 @@ class Run:
         ahead: of a table, results that wait for earlier rows, {arm: {place: sample}}.
         bank: of an agent that does not resume, all results of each arm in order; it has seen as many as it has wanted.
         arm: the one that it wants next, `UNDECIDED` before it has been asked. left: how often it wants it.
+        fresh: how many results had come when its state was last given up, to be built again from the statistics.
+        skips: how many results it takes in before it is asked for the first time, see `State.mark`.
         together: whether several questions have waited at the same time.
         over: whether it has stopped, or the budget is spent; answer: its final answer then, (K,), and final: the
             statistics that it rests on.
@@ -200,7 +202,7 @@ class Run:
         self.ahead: dict[int, dict[int, Floats]] = {}
         self.course: list[Result] | None = [] if task.observation == "history" else None
         self.bank: dict[int, list[Floats]] = {}
-        self.told = 0
+        self.told = self.fresh = self.skips = 0
         self.state: Any = None
         self.arm, self.left, self.over, self.together = UNDECIDED, 0, False, False
         self.answer: Bools | None = None
@@ -263,7 +265,8 @@ class Run:
             self._end(self._recommended(self.all_seen()))
 
     def _decide(self) -> None:
-        if self.arm != UNDECIDED or self.over or self.seen.spent >= self.most or self._remaining() == 0:
+        decided = self.told < self.skips or self.arm != UNDECIDED or self.over
+        if decided or self.seen.spent >= self.most or self._remaining() == 0:
             return
         arm, times, answer = self._ask_agent()
         if arm == self.task.stop:
@@ -280,7 +283,7 @@ class Run:
         while (arm := self._wish(asked) if run is None else UNDECIDED if run.over else run.arm) != UNDECIDED:
             yield arm
             asked.append(arm)
-            run = None if by_statistics or run is None else run.imagined([arm])
+            run = None if by_statistics or run is None else run._imagine([arm])
 
     def wish(self, pending: Sequence[int]) -> int:
         """The first of `wishes`; UNDECIDED where the agent would stop, or waits."""
@@ -306,21 +309,25 @@ class Run:
 
         Of an agent that goes by rounds it ends where the next plan depends on them.
         """
-        run, rest, steps = self.copy(), Counter(pending), 0
-        run.decide()
-        while not run.over and rest[run.arm] > 0 and (steps < PATIENCE or not run.resumes):
-            rest[run.arm] -= 1
+        return self.copy()._imagine(pending)
+
+    def _imagine(self, pending: Iterable[int]) -> Run:
+        """Let it be so in this one."""
+        rest, steps = Counter(pending), 0
+        self.decide()
+        while not self.over and rest[self.arm] > 0 and (steps < PATIENCE or not self.resumes):
+            rest[self.arm] -= 1
             steps += 1
-            run.told += 1
-            run._see(run.arm, run._guess(run.arm))
-            if run.arm == UNDECIDED and not run.resumes and plan_over(run.agent, run.state, run._statistics())[0]:
+            self.told += 1
+            self._see(self.arm, self._guess(self.arm))
+            if self.arm == UNDECIDED and not self.resumes and plan_over(self.agent, self.state, self._statistics())[0]:
                 break  # its next decision depends on what it has seen last
-            run.decide()
-            run._see_kept()
-            run._look_at_the_end()
-        if run.resumes and not run.over and rest.total():
-            run._see_at_once((arm, run._guess(arm)) for arm in rest.elements())
-        return run
+            self.decide()
+            self._see_kept()
+            self._look_at_the_end()
+        if self.resumes and not self.over and rest.total():
+            self._see_at_once((arm, self._guess(arm)) for arm in rest.elements())
+        return self
 
     def present_answer(self, all_seen: Statistics) -> Bools:
         """The final answer once it is over, else the answer as of now, (K,)."""
@@ -338,7 +345,7 @@ class Run:
         self._take_in(arm, sample)
         self.left -= 1
         if arm != self.arm:
-            self.state = None
+            self.state, self.fresh = None, self.told
         if arm != self.arm or self.left == 0:
             self.arm = UNDECIDED
 
@@ -368,7 +375,7 @@ class Run:
         for arm, sample in results:
             self.told += sample.n if isinstance(sample, Part) else 1
             self._take_in(arm, sample)
-        self.state, self.arm = None, UNDECIDED
+        self.state, self.arm, self.fresh = None, UNDECIDED, self.told
         self._look_at_the_end()
         self.decide()
 

@@ -210,7 +210,7 @@ def refuse_parts(state: State, told: Sequence[Event]) -> None:
     for event in told:
         if event.about is None:
             blocks.setdefault(event.value[1], set()).add(event.arm)
-    for following, (block, arms) in enumerate(sorted(blocks.items()), blocks_of(state)):
+    for following, (block, arms) in enumerate(sorted(blocks.items()), blocks_of(state) if blocks else 0):
         if block != following or not arms.issuperset(needed.tolist()):
             what = f"of all arms in the block {following}, which comes next"
             raise ValueError(f"results that were not asked for must be {what}; got {len(arms)} of the block {block}")

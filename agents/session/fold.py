@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 import math
 import re
+import zlib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
@@ -27,7 +28,9 @@ from bandit_envs.instances import Count
 from bandit_envs.kernels import integer, number, orders, root_key, within_ends
 from bandit_envs.problems import BLOCKS
 
+from ..core.agent import Agent
 from ..core.confidence import MOST
+from ..evaluation.identity import described, versions
 from .claims import Claimed, note_claims
 from .course import Part, Result, Run, Statistics
 from .design import Rules, cells_of_blocks, refuse_counts
@@ -66,6 +69,8 @@ class State:
         changed: whether an arm has ever been added or withdrawn, also where that was undone.
         together: whether several questions have ever waited at the same time.
         run: the agent's course, over the active arms. claims: what is certain of single arms.
+        resets: where the run's state was given up, as far as is known: (event, results so far).
+        sum: a checksum of the events.
     """
 
     def __init__(self, setup: Setup, undone: Collection[int] = ()) -> None:
@@ -92,7 +97,7 @@ class State:
         elif setup.task.items:
             self.order = orders(root_key(setup.public_seed)[:, None], np.zeros(1, np.uint64), setup.task.items)[0]
             self.rank = np.argsort(self.order)
-        self.claims = Claimed()
+        self.claims, self.sum, self.resets = Claimed(), 0, [(0, 0)]
         self.strata = Blocks(self) if "blocks" in setup.wishes and not self.blocks else None
         self._begin()
 
@@ -101,9 +106,11 @@ class State:
     def after(self, events: Sequence[Event]) -> State:
         """The state after further events: this one, moved on; or a new one where they undo what it has counted."""
         undone = undone_by(events)
-        if not undone.isdisjoint(self.events):
-            return fold(self.setup, [*self.events.values(), *events])
+        if counted := undone & self.events.keys():
+            known = max((since for number, since in self.resets if number < min(counted)), default=0)
+            return fold(self.setup, [*self.events.values(), *events], known)
         self.undone |= undone
+        self.sum = zlib.crc32("".join(map(repr, events)).encode(), self.sum)
         self._take_in(events)
         return self
 
@@ -123,6 +130,9 @@ class State:
                 self.claims.looks.add(len(self.results))
             if self.strata is not None and not due:  # a question closes one, too
                 self.run.tell([])
+            known = not self.changed and self.strata is None and not self.setup.task.items
+            if known and self.run.fresh >= max(self.resets[-1][1] + 1, self.run.skips):
+                self.resets.append((self.upto, self.run.fresh))
 
     def _count(self, event: Event, due: list[Event]) -> None:
         """Take in an event; the results that count from now on are added to `due`."""
@@ -278,6 +288,22 @@ class State:
         """What the arms that there are have of delta."""
         setup, first = self.setup, len(self.setup.names)
         return share_of(setup.task, first, self.active, self.changed, len(self.names), setup.reserve)
+
+    @functools.cached_property
+    def _identity(self) -> str:
+        """All that decisions depend on, but for the events."""
+        return repr((self.setup.facts(), versions(), described(self.run.agent, alike=True)))
+
+    def mark(self, since: int | None = None) -> tuple[int, int]:
+        """After how many results decisions leave no trace in what follows, and a checksum of that and of all events.
+
+        The agent's state was given up then, and is built again from the statistics, so that a fold may leave out the
+        decisions before. The checksum tells whether the events, the facts, the agent and the version are those of then.
+        """
+        if since is None:
+            ours = isinstance(self.run.agent, Agent) and not self.run.agent._brought and not self.changed
+            since = self.resets[-1][1] if ours else 0
+        return since, zlib.crc32(f"{since} {self.sum} {self._identity}".encode()) if since else 0
 
     # --- what follows -------------------------------------------------------------------------------------------------
 
@@ -489,9 +515,11 @@ class State:
             raise ValueError(f"{text}{', ..' * (len(asks) > 5)}, and results count in the order of asking: {how}")
 
 
-def fold(setup: Setup, events: Sequence[Event]) -> State:
-    """The state to which all events of a session lead."""
-    return State(setup, undone_by(events)).after(events)
+def fold(setup: Setup, events: Sequence[Event], skips: int = 0) -> State:
+    """The state to which all events of a session lead; `skips`: see `State.mark`."""
+    state = State(setup, undone_by(events))
+    state.run.skips = skips
+    return state.after(events)
 
 
 def run_of(event: Event) -> tuple[str, int, float]:

@@ -96,8 +96,9 @@ class Log:
             if not (folder := self._path.absolute().parent).is_dir():
                 raise FileNotFoundError(f"there is no folder {folder} for the session {self._path.name}")
             url, given = self.sql.URL.create("sqlite", database=text), {"connect_args": {"timeout": PATIENCE}}
+        self._marks = False  # whether the store has this table
         self._describe_tables()
-        tables = {"session": {"facts", "events"}, "event": {*self.event.c.keys()}}
+        tables = {"session": {"facts", "events"}, "event": {*self.event.c.keys()}, "mark": {"since", "sum"}}
         self.engine = self.sql.create_engine(url, **given)
         if url.get_backend_name() == "sqlite":
             self.sql.event.listen(self.engine, "connect", lambda one, _: _connected(one, text, tables))
@@ -137,6 +138,7 @@ class Log:
             sql.Column("text", sql.Text),
             sqlite_autoincrement=True,  # numbers are never given twice
         )
+        self.mark = sql.Table("mark", data, sql.Column("since", number), sql.Column("sum", number))  # see `State.mark`
         columns = dict(self.event.c.items())  # with times as the database has them: `_event` reads them, and names it
         columns["at"] = sql.type_coerce(columns["at"], sql.String).label("at")
         self._rows = sql.select(*columns.values()).order_by(self.event.c.number)
@@ -164,7 +166,7 @@ class Log:
             found = json_of(rows[0] if isinstance(rows[0], str) else rows[0].decode())
         except (ValueError, AttributeError) as error:
             raise ValueError(f"{self.address} is damaged: its facts are no JSON ({error})") from None
-        if lost := [name for name in self.tables.tables if not self.sql.inspect(self.engine).has_table(name)]:
+        if lost := [name for name in ("session", "event") if not self.sql.inspect(self.engine).has_table(name)]:
             raise ValueError(f"{self.address} is damaged: it has no table {lost[0]!r}")
         if not isinstance(found, dict) or "task" not in found:
             raise ValueError(f"{self.address} holds no session of bandit-envs")
@@ -251,6 +253,18 @@ class Log:
                 text = f"its event {row['number']} ({row['kind']!r:.40}) cannot be read: {error}"
                 raise ValueError(f"{self.address} is damaged: {text}") from error
         return found
+
+    def marked(self, connection: Connection, mark: tuple[int, int] | None = None) -> tuple[Any, Any]:
+        """The mark that was written with the last event, or a new one; (0, 0) where there is no place for one."""
+        self._marks = self._marks or self.sql.inspect(connection).has_table("mark")
+        if not self._marks:  # it is of an earlier version
+            if mark is None or self.engine.dialect.name != "sqlite":
+                return 0, 0
+            self.mark.create(connection)
+        if mark is not None:
+            connection.execute(self.mark.delete())
+            connection.execute(self.mark.insert().values(since=mark[0], sum=mark[1]))
+        return mark or next((tuple(row) for row in connection.execute(self.sql.select(self.mark))), (0, 0))
 
     def refuse_gaps(self, connection: Connection) -> None:
         """Refuse a store that lacks events which were recorded, or has others."""

@@ -25,9 +25,11 @@ from typing import Any
 
 from bandit_envs.kernels import choice, integer, number
 
+from .design import plated
 from .doubts import about_failures
 from .fold import State, run_of, sample_of
 from .log import Event
+from .questions import Ask, Row
 
 FIRST_PAUSE = 0.1  # seconds before a measurement is tried again; twice as many each time
 PATIENCE = 1.0  # seconds that tasks have to end, once all is over
@@ -281,50 +283,56 @@ class Running:
 
     def _settle(self) -> None:
         """Record what has come; where the store fails, what is left stays."""
-        while self.came:
-            (call, value), one = self.came[0], self.came[0][0].question
-            with self.session._now() as state:
-                waits = one.number in state.asks
-                known = waits or any(event.about == one.number for event in state.told)  # as one that has failed
-            if waits:
-                self.session.tell(one, value, self.who, one.item)
-            del self.came[0]
-            if not known:
-                text = f"the question {one.number} was asked again, undone, or is of an arm that was withdrawn"
-                warnings.warn(f"{text}: its result {value!r:.80} came too late", UserWarning, stacklevel=7)
-            self.recorded, self.signed = self.recorded + known, time.monotonic()
+        if self.came:
+            self._record([("", call.question, value, call.question.item) for call, value in self.came])
         while self.lost and not self.row and self.error is None and not self.stops:
             (call, why), value = self.lost[0], None if self.failed == "skip" else self.failed
             self.session._fail(call.question.number, value, self.who, why)
             del self.lost[0]
             self.recorded += value is not None
 
+    def _record(self, rows: Sequence[Row]) -> None:
+        """Record results, in one transaction: a store that is slow takes more of them at once."""
+        with self.session._now() as state:
+            told = {event.about for event in state.told}  # as questions that have failed
+            waits = [row for row in rows if row[1].number in state.asks]
+            late = [row for row in rows if row[1].number not in state.asks and row[1].number not in told]
+        if waits:
+            self.session._record(waits, self.who)
+        self.came.clear()
+        self.recorded, self.signed = self.recorded + len(rows) - len(late), time.monotonic()
+        for _, one, value, _ in late:
+            text = f"the question {one.number} was asked again, undone, or is of an arm that was withdrawn"
+            warnings.warn(f"{text}: its result {value!r:.80} came too late", UserWarning, stacklevel=8)
+
     def _asked(self, free: int) -> list[Call]:
         """Calls for so many open questions of this run, new ones where there are too few."""
         session, tabled, self.version = self.session, bool(self.session.task.items), self.session.version
         held = [*self.calls.values(), *(call for call, _ in [*self.came, *self.lost])]
-        if len(waiting := self._open(held)) < free:
+        if len(waiting := self._open(held, free)) < free:
             if new := session.ask(free - len(waiting), self.who, take_over=self.lease, run=self.me):
                 self.signed = time.monotonic()
                 self.first = min([self.first, *(one.number for one in new)])
-            waiting = self._open(held)
+            waiting = self._open(held, free)
         names = session.names
-        return [Call(one, (names[one.arm], *([one.item] if tabled else [])), self.retries) for one in waiting[:free]]
+        return [Call(one, (names[one.arm], *([one.item] if tabled else [])), self.retries) for one in waiting]
 
-    def _open(self, held: Sequence[Call]) -> list[Any]:
-        """The open questions of this name that are not held, nor of a later run; `Taken` where an earlier one lives."""
+    def _open(self, held: Sequence[Call], most: int) -> list[Any]:
+        """Open questions of this name that are not held, nor of a later run; `Taken` where an earlier one lives."""
         session = self.session
         with session._now() as state:
-            others, upto = self._of_others(state), state.upto
+            others = self._of_others(state)
+            taken = others | {call.question.number for call in held}
+            mine = [n for n, (_, who) in state.asks.items() if who == self.who and n not in taken][:most]
+            found, wells = [Ask(n, *state.asks[n]) for n in mine], plated(state)
+            found = [session._filled(one, state.events[one.number], wells) for one in found]
         if others and min(others) < self.first:
             own = {number for number in state.asks if state.events[number].text == self.me}
             session._append(lambda state: state.asked_again(own & state.asks.keys(), self.who))  # by no run: for any
             host, pid, _ = run_of(state.events[min(others)])
             text = f"another run with who={self.who!r:.80} still runs, in the process {pid} on {host}"
             raise Taken(f"{text}: give each run a name of its own, who=..., or wait until that one has ended")
-        taken = others | {call.question.number for call in held}
-        mine = [one for one in session.pending if one.who == self.who and one.number <= upto]
-        return [one for one in mine if one.number not in taken]
+        return found
 
     def _collect(self, seconds: float) -> None:
         """Take what calls have measured, waiting so long for the first of them, and note what is wrong."""

@@ -135,6 +135,7 @@ class Session:
                     self._catch_up(connection)
                     added = self._log.append(connection, events(self._state), self._state.upto)
                     self._state = self._state.after(added)
+                    self._log.marked(connection, self._state.mark())
             except BaseException:
                 if added:  # the state may have taken what the log has not
                     self._state = self._folded()
@@ -150,7 +151,9 @@ class Session:
         """The state of all that the log has."""
         with self._log.reading() as connection:
             self._log.refuse_gaps(connection)
-            return fold(self._setup, self._log.events(connection))
+            (since, seal), events = self._log.marked(connection), self._log.events(connection)
+        state = fold(self._setup, events, since if isinstance(since, int) else 0)
+        return state if state.run.skips == 0 or state.mark(since) == (since, seal) else fold(self._setup, events)
 
     # --- the experiment -----------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import date
+from itertools import product
 from typing import Any
 from unicodedata import normalize
 
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from bandit_envs import PROBLEMS, Task
 from bandit_envs.envs import fresh_root
-from bandit_envs.instances import measurements, names_alone, rows_of
+from bandit_envs.instances import measurements, names_alone, rows_of, unswept
 from bandit_envs.kernels import flag, integer, interval, number, respelled, unknown, within_ends
 from bandit_envs.problems import BLOCKS, prices_of
 
@@ -206,6 +207,7 @@ def by_name(what: str, given: Any) -> Any:
     return dict(found)
 
 
+@unswept()
 def judged_of(facts: Mapping[str, Any], names: Sequence[str], task: Task) -> dict[str, Any]:
     """The facts `judge`, its scores of arms with these names on all N items, (K, N), and `judge_slope`; {} without."""
     table, slope = facts.get("judge"), facts.get("judge_slope")
@@ -230,14 +232,16 @@ def judged_of(facts: Mapping[str, Any], names: Sequence[str], task: Task) -> dic
         cells[one.arm, one.item] = one.value[0]
     if strange := sorted({item for _, item in cells}.difference(items)):
         raise unknown("item of the judge", strange[0], items)
-    if lacking := [(arm, item) for arm in names for item in items if (arm, item) not in cells]:
-        raise ValueError(f"the judge has no score of {lacking[0][0]!r:.80} on {lacking[0][1]!r:.80}")
+    if len(cells) < len(names) * len(items):
+        arm, item = next(cell for cell in product(names, items) if cell not in cells)
+        raise ValueError(f"the judge has no score of {arm!r:.80} on {item!r:.80}")
     low, high = task.support or (0.0, 1.0)
-    cells = {cell: within_ends(score, low, high) for cell, score in cells.items()}
-    if beyond := [(arm, item) for arm in names for item in items if not low <= cells[arm, item] <= high]:
+    scores = within_ends(np.array([cells[cell] for cell in product(names, items)]), low, high)
+    if len(beyond := np.flatnonzero(~((low <= scores) & (scores <= high)))):
+        arm, item = names[beyond[0] // len(items)], items[beyond[0] % len(items)]
         text = f"a judge's scores are in the unit of the measurements, from {low:g} to {high:g},"
-        raise ValueError(f"{text} got {cells[beyond[0]]!r} for {beyond[0][0]!r:.80} on {beyond[0][1]!r:.80}")
-    scores = [[cells[arm, item] for item in items] for arm in names]
+        raise ValueError(f"{text} got {float(scores[beyond[0]])!r} for {arm!r:.80} on {item!r:.80}")
+    scores = scores.reshape(len(names), -1).tolist()
     return {"judge": scores, "judge_slope": slope_of(0.5 if slope is None else slope)}
 
 

@@ -17,7 +17,7 @@ from .arms import (
     register_distribution,
 )
 from .datasets import Captions, captions
-from .files import wells_of_plate
+from .files import unswept, wells_of_plate
 from .instance import Instance, Sampler, from_table
 from .lookup import INSTANCES, Pools, Varied, register_instance
 from .polyhedra import Polyhedra
@@ -50,5 +50,5 @@ __all__ = [
     "PromptSelection", "Registry", "Resampled", "Sampler", "SAID", "SPANS", "ScoreTables", "Shared", "Strata", "TRUE",
     "Tabulated", "Uniform", "Varied", "WORDS", "captions", "cells_of", "day_of", "ends_of", "from_table",
     "measurements", "names_alone", "number_in", "register_distribution", "register_instance", "repeated", "rows_of",
-    "strata_of", "uneven", "weighted", "wells_of_plate", "within",
+    "strata_of", "uneven", "unswept", "weighted", "wells_of_plate", "within",
 ]  # fmt: skip

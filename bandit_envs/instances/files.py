@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import contextlib
 import csv
+import gc
 import importlib
 import io
 import json
@@ -16,7 +17,7 @@ import re
 import warnings
 from bisect import bisect
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice, product, takewhile
 from pathlib import Path
 from string import ascii_uppercase
@@ -30,6 +31,7 @@ ROWS = [*ascii_uppercase, *(f"A{letter}" for letter in ascii_uppercase)]  # of a
 FIRST = 200  # rows of a file that show how its cells are parted, and in which plates begin
 SEP = re.compile(r"sep=(.?)[ \t]*(\r\n|\r|\n|$)", re.IGNORECASE)  # the first line of a spreadsheet's file, for itself
 WHOLE = re.compile(r"^0*(\d+)(\.0)?$")
+HEADS = re.compile(r"(?:\0\s*0*[123](?:\.0)?\s*){3}")  # what a line of a plate's columns has, 1, 2, 3, behind a corner
 DIGITS = re.compile(r"[-+\d.,]+")
 MOST_CELLS = 10**7  # of an Excel file
 YES = ("1", "t", "true")  # in XML
@@ -40,6 +42,17 @@ class Rows(list[tuple[str, list[Any]]]):
     """Rows with their places, for errors; `left` says what was left out."""
 
     left: str = ""
+
+
+@contextlib.contextmanager
+def unswept() -> Iterator[None]:
+    """Without Python's search for cycles, which goes through all cells again with each that is read."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        (gc.enable if was else gc.disable)()
 
 
 def rows_of_file(path: str, sep: str | None = None, sheet: str | int | None = None) -> Rows:
@@ -79,7 +92,8 @@ def _lines(path: str, sep: str | None) -> Rows:
     mark = sep or (noted[1] if noted else "") or _mark(path, text)
     reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=mark)
     try:
-        rows.extend((f"line {reader.line_num}", cells) for cells in reader if cells)
+        with unswept():
+            rows.extend((f"line {reader.line_num}", cells) for cells in reader if cells)
     except csv.Error as error:
         raise ValueError(f"{path}, line {reader.line_num}: {error}") from None
     return rows
@@ -212,7 +226,10 @@ def _sheet(path: str, sheet: str | int | None) -> Rows:
 
 def plates_in(of: str, rows: Rows) -> list[dict[str, Any]]:
     """The cells of each plate that begins in the first rows, by the names of their wells, A1, A2, ..."""
-    found, texts = list[dict[str, Any]](), [[WHOLE.sub(r"\1", str(x).strip()) for x in row] for _, row in rows[:FIRST]]
+    found, texts = list[dict[str, Any]](), list[list[str]]()
+    for _, row in rows[:FIRST]:
+        there = HEADS.search("\0".join(map(str, row)))
+        texts.append([WHOLE.sub(r"\1", str(x).strip()) for x in row] if there else [])
     corners = ((i, j) for i, row in enumerate(texts) for j in range(len(row)) if row[j + 1 : j + 4] == ["1", "2", "3"])
     for i, j in corners:
         beside = [str(row[j] if j < len(row) else "").strip().upper() for _, row in rows[i + 1 : i + 2 + len(ROWS)]]

@@ -171,10 +171,27 @@ def _stone(
     return _instance(arms, f"kalyanakrishnan2010{name}(seed={seed}{others})", defaults)
 
 
-def _flow_lines() -> Instance:
-    """All lines whose rates sum to 20, and whose places do; the file has their throughput by the Markov chain."""
-    table = np.loadtxt(datasets.SHIPPED / "tpmax_20.csv", delimiter=",", skiprows=1)
-    return _instance(FlowLine(table), "flow-lines", {})
+def _flow_lines(name: str, file: str, warm_up: int, /, folder: str | None = None) -> Instance:
+    """All lines whose rates have one sum, and whose places do; the file has their throughput by the Markov chain."""
+    table = np.loadtxt(datasets.fetched(file, folder), delimiter=",", skiprows=1)
+    return _instance(FlowLine(table, warm_up), name, {})
+
+
+def _selection(
+    name: str, /, K: int = 100, difference: float = 0.5, sd: float = 1.0, last_sd: float | None = None
+) -> Instance:
+    """Gaussian arms, the best first: the others `difference` below it, or each below the one before.
+
+    Standard deviations go from `sd` of the best arm to `last_sd` (None: the same) of the last one in equal steps.
+    """
+    K, difference = integer("K", K, 2, rng.ARMS_LIMIT), number("difference", difference, 0, above=True)
+    sd = number("sd", sd, 0, above=True)
+    last = sd if last_sd is None else number("last_sd", last_sd, 0, above=True)
+    steps, varied = np.arange(K), "" if last_sd is None else f", last_sd={last:g}"
+    means = 0.0 - difference * (np.minimum(steps, 1) if name == "slippage" else steps)
+    defaults: dict[str, dict[str, Any]] = {"BestArm": {"shuffle_arms": True}, "TopK": {"shuffle_arms": True}}
+    arms = Gaussian(means, np.linspace(sd, last, K))
+    return _instance(arms, f"{name}(K={K}, difference={difference:g}, sd={sd:g}{varied})", defaults)
 
 
 def _ladder(K: int = 10, alpha: float = 0.3, sd: float = 0.5) -> Instance:
@@ -233,7 +250,8 @@ def _named(name: str, problem: str, row: dict[str, Any]) -> NamedInstance:
     table = ["scores", name, [0.0, 1.0], {}, 1.0] if name.startswith("models-") else [name.replace("-", "_")]
     make, *given = row.get("make", table)
     build = fixed if "arms" in row else partial(globals()[f"_{make}"], *given)
-    files = [file for file in datasets.FILES if file.startswith(tuple(row.get("files", ())))]
+    wanted = tuple(row.get("files", ()))
+    files = [file for file in datasets.FILES if file.startswith(wanted)] or wanted
     ships = all((datasets.SHIPPED / file).is_file() for file in files)
     return NamedInstance(build, problem, row["source"], bool(files), ships)
 

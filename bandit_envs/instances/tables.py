@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 from unicodedata import normalize
@@ -27,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.checks import LARGEST, choice, flag, integer, interval, number, require, within_ends
-from .files import FIRST, Rows, is_empty, plate_rows, plates_in, rows_of_file
+from .files import FIRST, Rows, is_empty, plate_rows, plates_in, rows_of_file, unswept
 
 SAID = logging.getLogger("bandit_envs.tables")  # what was read of each table, as the command line shows it
 PARQUET = (".parquet", ".pq")
@@ -158,7 +159,8 @@ class Table(NamedTuple):
 
     def settled(self, columns: Sequence[int]) -> Table:
         """The table with what the texts of these columns show of the mark of decimals, and of words for 1 and 0."""
-        texts = {row[j].strip().lower() for row in self.rows for j in columns if isinstance(row[j], str)} - {*MISSING}
+        texts = {row[j] for row in self.rows for j in columns if isinstance(row[j], str)}
+        texts = {text.strip().lower() for text in texts} - {*MISSING}
         commas = {text for text in texts if "," in text}
         decimal, binary = self.decimal, self.binary
         if decimal is None:
@@ -177,21 +179,31 @@ class Table(NamedTuple):
             raise ValueError(f"{self.of} has columns of the same name: {[name]}")
         return self.columns.index(name)
 
+    def numbers(self, at: Sequence[tuple[int, int]]) -> list[float]:
+        """The numbers in the cells of these rows and columns; NaN where one is empty."""
+        cells = [self.rows[i][j] for i, j in at]
+        if self.decimal == "." and {*map(type, cells)} == {str} and not "".join(cells).strip("0123456789.eE+-"):
+            with contextlib.suppress(ValueError):  # one is empty, or no number
+                cells = [*map(float, cells)]
+        plain = {*map(type, cells)} <= {float} and not (np.abs(cells) > LARGEST).any()  # NaN too
+        return cells if plain else [self.number(*one) for one in at]
+
     def number(self, row: int, column: int) -> float:
         """The number in a cell; NaN where it is empty."""
         cell = self.rows[row][column]
-        if type(cell) is float and not abs(cell) > LARGEST:  # NaN too
+        if type(cell) is float and not abs(cell) > LARGEST:
             return cell
         word = cell.strip().lower() if isinstance(cell, str) else ""
         if cell is None or isinstance(cell, str) and word in MISSING:
             return math.nan
-        value = math.inf
-        with contextlib.suppress(TypeError, ValueError, OverflowError):
-            if self.binary and word in WORDS:
-                return WORDS[word]
+        if self.binary and word in WORDS:
+            return WORDS[word]
+        try:
             value = number_in(cell, self.decimal or ".") if isinstance(cell, str) else float(cell)
-            if abs(value) <= LARGEST or math.isnan(value):
-                return value
+        except (TypeError, ValueError, OverflowError):
+            value = math.inf
+        if abs(value) <= LARGEST or math.isnan(value):
+            return value
         where = f"{self.of}, {self.places[row]}, column {self.columns[column]!r:.80}"
         text = f"{where}: a value is a finite number, or nothing, got {cell!r:.80}"
         text += f", beyond {LARGEST:g}" * (LARGEST < abs(value) < math.inf)
@@ -394,7 +406,8 @@ def _arm_in(read: Table, values: Sequence[str], n: str | None, successes: str | 
 
 def _ones(read: Table, head: str) -> bool:
     """Whether a column holds nothing but 0 and 1, or words for them."""
-    return {str(row[read.column(head)]).strip().lower() for row in read.rows} <= {*BINARY, *MISSING}
+    j = read.column(head)
+    return {text.strip().lower() for text in {str(row[j]) for row in read.rows}} <= {*BINARY, *MISSING}
 
 
 def _single(read: Table, n: str | None, successes: str | None) -> list[str]:
@@ -540,6 +553,7 @@ def shared_scores(found: Measurements, missing: float | Sequence[float] | None =
     return scores[full] if D > 1 else scores[full, :, 0]
 
 
+@unswept()
 def _long(
     table: Table, arm: int, values: list[int], item: int | None, counts: Mapping[str, int], told: bool
 ) -> Measurements:
@@ -549,13 +563,15 @@ def _long(
     days = [j for j in others if _is_days(table.columns[j], [row[j] for row in table.rows[:FIRST]])]
     wells = [j for j in others if table.columns[j].lower() == "well"]
     found, arms, left, places = list[Measurement](), dict[str, None](), Counter[str](), list[int]()
-    for i, row in enumerate(table.rows):
-        value, place = tuple([table.number(i, j) for j in values]), table.places[i]
+    by_name, allowed = {*table.columns} >= EXPORT, {*TRUE, *FALSE, *MISSING}
+    known = zip(*(table.numbers([(i, j) for i in range(len(table.rows))]) for j in values), strict=True)
+    for i, (row, value) in enumerate(zip(table.rows, known if values else repeat(()), strict=False)):
+        place = table.places[i]
         several = table.counted(i, counts) if counts else None
         lost = "" if undone is None else str(row[undone]).strip().lower()
-        if lost not in (*TRUE, *FALSE, *MISSING):
+        if lost not in allowed:
             raise ValueError(f"{table.of}, {place}, column {UNDONE!r}: it says True or False, got {lost!r:.80}")
-        name, nothing = "" if nameless(row[arm]) else _text(row[arm]), all(map(math.isnan, value)) and several is None
+        name, nothing = _named(row[arm]), all(map(math.isnan, value)) and several is None
         if nothing or lost in TRUE:
             left["undone" if lost in TRUE else "without a value"] += 1
             if counts and name and lost not in TRUE and table.number(i, counts["n"]) == 0:
@@ -565,12 +581,12 @@ def _long(
             value = ()
         elif any(map(math.isnan, value)):
             raise ValueError(f"{table.of}, {place}: a measurement has all of its {len(values)} values, or none")
-        if not name and not set(table.columns) >= EXPORT:
+        if not name and not by_name:
             raise ValueError(f"{table.of}, {place}, column {table.columns[arm]!r:.80}: the name of the arm is missing")
         arms[name] = None
         found.append(Measurement(place, name, value, "" if item is None else label_of(row[item]), several))
         places.append(i)
-    sums = _sums(table, found, [[table.rows[i][j] for j in days] for i in places], told)
+    sums = _sums(table, found, days, places, told)
     left |= {"that sum others up": len(sums)} if sums else {}
     places = [i for i, one in zip(places, found, strict=True) if one.arm not in sums]
     kept, heads = [one for one in found if one.arm not in sums], [head or "the index" for head in table.columns]
@@ -594,16 +610,19 @@ def _line(table: Table, said: Sequence[str], many: str, left: Sequence[str]) -> 
     return f"{table.of}: {', '.join(said)}; {many}" + f"; left out: {lost}" * bool(lost)
 
 
-def _sums(table: Table, found: Sequence[Measurement], days: Sequence[Any], told: bool) -> set[str]:
+def _sums(table: Table, found: Sequence[Measurement], days: list[int], rows: Sequence[int], told: bool) -> set[str]:
     """The names of rows that sum up the others, of a day or of all; one that may do so is refused, where not `told`."""
-    names, each = {one.arm for one in found if one.arm.lower() in TOTALS}, dict[str, complex]()
+    names, each = {arm for arm in {one.arm for one in found} if arm.lower() in TOTALS}, dict[str, complex]()
+    if not names and not any(one.several for one in found):
+        return names
     sums, sizes = Counter[Any](), [one.several.n if one.several else one.value[0] for one in found]
-    for one, size, on in zip(found, sizes, map(str, days), strict=True):
+    on_days = [str([table.rows[i][j] for j in days]) for i in rows]
+    for one, size, on in zip(found, sizes, on_days, strict=True):
         each[one.arm] = each.get(one.arm, 0) + complex(size, (one.several and one.several.successes) or math.nan)
         sums.update({on: size, None: size} if one.arm not in names else {})
     if len(each) < 3:
         return set()
-    every = zip(found, sizes, map(str, days), strict=True)
+    every = zip(found, sizes, on_days, strict=True)
     off = {one.arm for one, size, on in every if one.arm in names and size not in (sums[on], sums[None])}
     off |= {arm for arm, both in each.items() if not names and 2 * both == sum(each.values())}
     if off and not told:
@@ -622,6 +641,7 @@ def _events(table: Table, values: list[int], counts: Mapping[str, int]) -> tuple
     return tuple(found)
 
 
+@unswept()
 def _wide(table: Table, index: str | int | None, told: bool) -> Measurements:
     heads, levels = table.columns, table.levels
     if index is None and heads[levels:] and heads[levels].lower() in INDEXES:
@@ -641,7 +661,7 @@ def _wide(table: Table, index: str | int | None, told: bool) -> Measurements:
         table = table._replace(places=of_rows)
     table = table.settled(arms)
     try:
-        x = np.array([[table.number(i, j) for j in arms] for i in range(len(items))]).reshape(len(items), len(arms))
+        x = np.array([table.numbers([(i, j) for j in arms]) for i in range(len(items))]).reshape(len(items), len(arms))
     except _NoNumberError as error:
         raise ValueError(f"{error}. {AS_WIDE}") from None
     told |= names == [f"arm {j}" for j in range(len(names))]  # an array
@@ -658,11 +678,12 @@ def _wide(table: Table, index: str | int | None, told: bool) -> Measurements:
     if not told and (other := [items[i] for i in totals if not sums[i]]):
         raise ValueError(f"{table.of}: the row {other[0]!r} may sum up the others: leave it out, or say wide=True")
     kept = [i for i in range(len(items)) if not sums.get(i)]
+    columns = [(f", column {one!r:.80}", one) for one in names]
     found = [
-        Measurement(f"{table.places[i]}, column {one!r:.80}", one, (float(x[i, k]),), items[i])
+        Measurement(table.places[i] + head, one, (value,), items[i])
         for i in kept
-        for k, one in enumerate(names)
-        if not math.isnan(x[i, k])
+        for (head, one), value in zip(columns, x[i].tolist(), strict=True)
+        if value == value
     ]
     lost = [f"the row {items[i]!r}, the {what} of others" for i, what in sums.items() if what]
     items = [items[i] for i in kept]
@@ -706,23 +727,27 @@ def _is_days(head: str, cells: Sequence[Any]) -> bool:
 
 def nameless(cell: object) -> bool:
     """Whether a cell holds no name."""
-    return cell is None or str(cell).strip().lower() in UNNAMED
+    return not _named(cell)
+
+
+def _named(cell: object) -> str:
+    """The name in a cell, "" for none."""
+    return "" if cell is None else _name_in(str(cell))
+
+
+@functools.lru_cache(4096)
+def _name_in(text: str) -> str:
+    return "" if text.strip().lower() in UNNAMED else _text(text)
 
 
 def _text(cell: object) -> str:
     """A name as it stands in a cell, with accents composed (NFC), and a day without the time 0:00 of frames."""
-    return _composed(str(cell))
-
-
-@functools.lru_cache(4096)
-def _composed(text: str) -> str:
-    return MIDNIGHT.sub(r"\1", normalize("NFC", text).strip())
+    return MIDNIGHT.sub(r"\1", normalize("NFC", str(cell)).strip())
 
 
 def label_of(cell: object) -> str:
     """The name of a row, "" for none; a whole number is written without a point."""
-    whole = int(cell) if isinstance(cell, float) and cell.is_integer() else cell
-    return "" if nameless(cell) else _text(whole)
+    return _named(int(cell) if isinstance(cell, float) and cell.is_integer() else cell)
 
 
 def _read(table: Any, sep: str | None, sheet: str | int | None, layout: str | Path | None, plain: bool) -> Table:

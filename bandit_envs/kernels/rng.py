@@ -260,8 +260,9 @@ def gamma(counter, shape):
         v = 1.0 + c * x
         if v <= 0.0:
             continue
-        v = v * v * v
-        if math.log(next_uniform(counter) + _HALF) < 0.5 * x * x + d - d * v + d * math.log(v):
+        v, u, sure = v * v * v, next_uniform(counter) + _HALF, 1.0 - 0.0331 * (x * x) * (x * x)
+        # The authors' squeeze, by more than the rounding errors of what it stands for, needs no logarithms.
+        if u < sure - 1e-14 * d * (1.0 + v) or math.log(u) < 0.5 * x * x + d - d * v + d * math.log(v):
             return boost * d * v
 
 

@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 from ..kernels.addresses import by_address
 
 BLOCK = 64  # episodes side by side
+FIRST, AHEAD = 8, 32  # samples of an arm that are drawn at once: at first, and at most
+LINES = 4096  # arms, at most, of which such samples are kept
+NOBODY = np.uint64(2**64 - 1)
 
 # The status of a slot. Its episode runs; it has ended, and the slot waits for `begin`; or its budget is spent, and its
 # answer is still to come.
@@ -41,20 +44,29 @@ class Work(NamedTuple):
     rows: Annotated[Floats, 2]  # (D + 1, BLOCK) uniform numbers, then samples of several coordinates
     bulk: Annotated[Floats, 2]  # (7, D)
     counter: Words  # (6,)
+    ahead: Floats  # ((lines + 1) * AHEAD,) samples that are drawn ahead, of an arm in each line; the last is scratch
+    indices: Floats  # (lines * AHEAD,) of that arm, after each of these samples
+    whose: Words  # (lines,) which of the E * K arms, or NOBODY
+    since: Ints  # (lines,) its pulls before the first of the samples, and with the last
+    until: Ints
 
     @classmethod
-    def empty(cls, D: int) -> Work:
+    def empty(cls, D: int, K: int) -> Work:
         """Such arrays."""
         words, ints = np.empty((7, BLOCK), np.uint64), np.empty((2, BLOCK), np.int64)
         rest = np.empty((D + 1, BLOCK)), np.empty((7, D)), np.empty(6, np.uint64)
-        return cls(*words, *ints, *np.empty((6, BLOCK)), *rest)  # type: ignore[call-arg]  # by rows
+        lines = min(2 ** (K - 1).bit_length(), LINES)
+        kept = np.empty((lines + 1) * AHEAD), np.empty(lines * AHEAD), np.full(lines, NOBODY)
+        return cls(*words, *ints, *np.empty((6, BLOCK)), *rest, *kept, *np.zeros((2, lines), np.int64))  # type: ignore[call-arg]  # by rows
 
 
 class Rules(NamedTuple):
     """What holds in all episodes of a `Simulator`."""
 
-    sampler: int  # addresses of the routines of single pulls, 0 for scalar Bernoulli arms, and of blocks of pulls
+    drawer: int  # addresses of the routines of samples ahead; where that is 0, of single pulls; of blocks of pulls
+    sampler: int
     block: int
+    plain: bool  # scalar Bernoulli arms
     K: int
     D: int
     full: bool  # an episode stays open for its answer when the budget is spent

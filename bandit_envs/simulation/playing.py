@@ -21,10 +21,11 @@ from ..kernels.compiled import inlined, part
 from ..kernels.rng import arm_word, philox, to_uniform
 from ..kernels.routines import call_routine
 from ..kernels.structs import Kernel, arguments_of, assemble, fleeting, places_of
-from .arrays import ENDED, LIVE, Simulation
-from .sampling import add, statistics
+from .arrays import AHEAD, ENDED, FIRST, LIVE, Simulation
+from .sampling import enter, statistics
 
 Ints = NDArray[np.int64]
+_0 = np.uint64(0)
 
 
 class Quiet(NamedTuple):
@@ -109,20 +110,45 @@ def _record(sim, e, a, times):
             sim.samples[t * D + d] = sim.sample[np.int64(e) * D + d]
 
 
+@part
+def draw_ahead(sim, e, a, m):
+    """Draw the samples of scalar arm a of episode e that follow m pulls, to its line: twice as many as before."""
+    work, line = sim.work, np.int64(a) & (len(sim.work.whose) - 1)
+    many = min(max(2 * (work.until[line] - work.since[line]), FIRST), AHEAD)
+    work.since[line], work.until[line] = m, m + many
+    call_routine(sim.rules.drawer, sim, e, a, m, many, line * AHEAD)
+
+
+@inlined
+def _next_sample(sim, e, a, o, m):
+    """The sample of scalar arm a of episode e, entry o, that follows m pulls; alone where its line was another's."""
+    work = sim.work
+    line, at = a & np.uint64(len(work.whose) - 1), np.uint64(len(work.ahead) - AHEAD)
+    if work.whose[line] != o:
+        work.whose[line], work.since[line], work.until[line] = o, m, m
+        if sim.rules.plain:
+            w0, w1, _, _ = philox(np.uint64(m), arm_word(a, m), sim.episode[e], _0, sim.key[0, e], sim.key[1, e])
+            p = sim.parameters[(o if sim.rules.own else a) * np.uint64(sim.rules.columns)]
+            return 1.0 if to_uniform(w0, w1) < p else 0.0
+        call_routine(sim.rules.drawer, sim, e, a, m, 1, np.int64(at))
+        return work.ahead[at]
+    if not work.since[line] <= m < work.until[line]:
+        draw_ahead(sim, e, a, m)
+    return work.ahead[line * np.uint64(AHEAD) + np.uint64(m - work.since[line])]
+
+
 @inlined
 def pull_once(sim, e, arm):
     """Pull an arm of episode e, which neither ends the episode nor is beyond its budget."""
     rules, a = sim.rules, np.uint64(arm)
     o = e * np.uint64(rules.K) + a
     m = sim.pulls[o]
-    if rules.sampler != 0:
+    if rules.drawer == 0:
         call_routine(rules.sampler, sim, e, a, o, m, 1)
     else:
-        at = (o if rules.own else a) * np.uint64(rules.columns)
-        w0, w1, _, _ = philox(np.uint64(m), arm_word(a, m), sim.episode[e], np.uint64(0), sim.key[0, e], sim.key[1, e])
-        y = 1.0 if to_uniform(w0, w1) < sim.parameters[at] else 0.0
+        y = _next_sample(sim, e, a, o, m)
         sim.sample[e] = y
-        add(float(m), (rules.low, rules.high), y, o, statistics(sim))
+        enter(float(m), (rules.low, rules.high), y, o, statistics(sim))
     sim.pulls[o] = m + 1
     if sim.spent[e] < len(sim.arms):
         _record(sim, e, a, 1)

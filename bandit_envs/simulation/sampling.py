@@ -32,7 +32,7 @@ from ..kernels.routines import routine
 from .arrays import Simulation
 
 _LOW = np.uint64(0xFFFFFFFF)
-WARM_UP, DEPARTURES = 200, 50  # of a line
+DEPARTURES = 50  # of a line
 _GOLDEN, _MIX, _MIXED = (np.uint64(x) for x in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 NEXT_BLOCK = np.uint64(16)  # one block of random words further, above the 4 bits of the stream
 
@@ -165,7 +165,7 @@ def _flow_line(sim, u, at, d):
     """By the Markov chain of a line: a, c jobs in stages 2, 3, servers 1, 2 blocked or not. SplitMix64 begins at u."""
     s1, s2, s3 = sim.parameters[at], sim.parameters[at + 1], sim.parameters[at + 2]
     b2, b3, word = sim.parameters[at + 3], sim.parameters[at + 4], np.uint64(np.int64(u * 2.0**53)) << np.uint64(11)
-    a, c, first, second, done, time = 0, 0, False, False, -WARM_UP, 0.0
+    a, c, first, second, done, time = 0, 0, False, False, -np.int64(sim.parameters[at + 5]), 0.0
     while done < DEPARTURES:
         r1, r2 = 0.0 if first else s1, s2 if a > 0 and not second else 0.0
         total = r1 + r2 + (s3 if c > 0 else 0.0)
@@ -275,6 +275,32 @@ def _single(sim, e, a, o, n, times):
             y = sample(sim, u, at, d)
             put(float(n), ends, y, o * D + d, known)
             sim.sample[np.int64(e) * D + d] = y
+
+
+# --- samples: the next ones of a scalar arm at once -------------------------------------------------------------------
+
+
+@versions("uint64", "uint64", "int64", "int64", "int64")
+def _draws(sim, e, a, n, many, at):
+    """Draw the `many` <= AHEAD samples of arm a of episode e that follow n pulls, to `sim.work.ahead` from `at` on."""
+    count, index, place = np.uint64(many), np.uint64(n), _place(sim, e * np.uint64(sim.rules.K) + a, a)
+    u, x, episode, parameters = sim.work.rows[0], sim.work.ahead[at:], sim.episode[e], sim.parameters
+    k0, k1, zero = sim.key[0, e], sim.key[1, e], np.uint64(0)
+    for i in range(count):
+        w0, w1, _, _ = philox(index + i, arm_word(a, index + i), episode, zero, k0, k1)
+        u[i] = to_uniform(w0, w1)
+    if DISTRIBUTION == BERNOULLI:
+        p = parameters[place]
+        for i in range(count):
+            x[i] = 1.0 if u[i] < p else 0.0
+    elif DISTRIBUTION == GAUSSIAN:
+        mean, sd = parameters[place], parameters[place + 1]
+        block_of_quantiles(u, count, sim.work.spare, x)
+        for i in range(count):
+            x[i] = mean + sd * x[i]
+    else:
+        for i in range(count):
+            x[i] = sample(sim, u[i], place, 0)
 
 
 # --- blocks: n pulls that are noted in `Work`, in loops over all of them, most of which LLVM vectorises ---------------
@@ -470,10 +496,14 @@ def _bulk(sim, e, a, o, n, times):
 # --- routines ---------------------------------------------------------------------------------------------------------
 
 
+def samples_ahead(distribution: int, D: int) -> int:
+    """The address of the routine of samples, `(sim, e, a, n, many, at)`; 0: they are drawn pull by pull."""
+    return 0 if D > 1 or distribution in (SHARED, LINE) else _draws(distribution, False)
+
+
 def single_pulls(distribution: int, D: int, moments: bool) -> int:
-    """The address of the routine of single pulls, `(sim, e, a, o, n, times)`; 0: scalar Bernoulli arms, no moments."""
-    plain = (distribution, D, moments) == (BERNOULLI, 1, False)
-    return 0 if plain else _single(distribution, moments)
+    """That of the routine of single pulls, `(sim, e, a, o, n, times)`; 0 where samples are drawn ahead."""
+    return 0 if samples_ahead(distribution, D) else _single(distribution, moments)
 
 
 def blocks_of_pulls(distribution: int, D: int, moments: bool) -> int:

@@ -17,16 +17,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..instances.arms import Arms, check_table, ends_of
+from ..instances.arms import BERNOULLI, Arms, check_table, ends_of
 from ..kernels import rng
 from ..kernels.ahead import expect
 from ..kernels.compiled import inlined, part
 from ..kernels.rng import philox
 from ..kernels.routines import call_routine
 from ..kernels.structs import kernel
-from .arrays import BLOCK, ENDED, LIVE, SPENT, Rules, Simulation, Work
+from .arrays import BLOCK, ENDED, LIVE, NOBODY, SPENT, Rules, Simulation, Work
 from .playing import allowed, block_of_pulls, open_block, pay
-from .sampling import blocks_of_pulls, bulk_pulls, single_pulls
+from .sampling import blocks_of_pulls, bulk_pulls, samples_ahead, single_pulls
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -189,6 +189,7 @@ def _advance(sim: Simulation, arms: Ints, times: Ints, answers_checked: bool):
 def _begin(sim: Simulation, rows, key, episode):
     """Clear the statistics of the given slots, and set their keys and episodes."""
     K, items, mean, variance = np.uint64(sim.rules.K), sim.rules.items, sim.mean, sim.variance
+    sim.work.whose[:] = NOBODY  # samples that are drawn ahead are of the episodes before
     width, moments, excess, total = K * np.uint64(sim.rules.D), sim.moments, sim.excess, sim.total
     for i in range(np.uint64(len(rows))):
         e = np.uint64(rows[i])
@@ -272,11 +273,12 @@ class Simulator:
         self._kind = kind = arms.code, D, keeps_moments  # of the routines, each compiled when it is first asked for
         expect("step", _advance)
         of: dict[str, Any] = {"sampler": single_pulls(*kind), "block": blocks_of_pulls(*kind), "K": K, "D": D}
+        of |= {"drawer": samples_ahead(arms.code, D), "plain": (arms.code, D) == (BERNOULLI, 1)}
         of |= {"columns": arms.parameters.shape[1], "items": arms.items or 0, "own": rows is not None, "salt": salt}
         of |= {"full": full, "budget": self.budget, "limit": limit, "last": K if can_stop else K - 1}
         of |= {"priced": cost is not None, "most": float(price.max()), "cost": float(pull_cost)}
         of |= {"least": 0.0 if isinstance(cost, str) else float(price.min()), "low": low, "high": high}
-        self.arrays = sim = Simulation(rules=Rules(**of), work=Work.empty(D), **arrays)
+        self.arrays = sim = Simulation(rules=Rules(**of), work=Work.empty(D, K), **arrays)
         sim.remaining[:], sim.status[:], sim.bulk[:] = self.budget, ENDED, bulk_pulls(*kind) if arms.items else 0
         self.pulls = sim.pulls.reshape(E, K)
         self.total, self.mean, self.variance = (table.reshape(shape) for table in (sim.total, sim.mean, sim.variance))
@@ -294,6 +296,7 @@ class Simulator:
 
     def state(self) -> list[NDArray[Any]]:
         """The arrays that hold all attributes; no copies."""
+        self.arrays.work.whose[:] = NOBODY  # other episodes may be written to them
         first, last = (Simulation._fields.index(name) for name in ("key", "sample"))
         return list[Any](self.arrays[first : last + 1])
 

@@ -21,7 +21,7 @@ from .boundaries import (
     arm_penalty,
     enough,
 )  # fmt: skip
-from .bounds import Arms, pair_bounds
+from .bounds import Arms, pair_bound, pair_bounds
 from .certifier import Certifier, common, level_of, nearest_alternative, with_moments
 from .control import HOPED_AT, TOLERANCE_AT, comparison_value
 from .distributions import (
@@ -50,6 +50,6 @@ __all__ = [
     "arm_cost", "arm_intervals", "arm_penalty", "arm_value", "averages", "bernoulli_value", "certified_pairs",
     "column_intervals", "common", "comparison_value", "control_intervals", "counted_arms", "discoveries",
     "divergence", "enough", "level_of", "mismatch", "nearest_alternative", "own_numbers", "pair_alternative",
-    "pair_bounds", "pair_cost", "pair_value", "report_pair", "sides", "the_distribution", "the_kind", "the_search",
-    "version", "with_moments",
+    "pair_bound", "pair_bounds", "pair_cost", "pair_value", "report_pair", "sides", "the_distribution", "the_kind",
+    "the_search", "version", "with_moments",
 ]  # fmt: skip

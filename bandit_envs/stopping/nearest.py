@@ -293,6 +293,19 @@ def bound_pairs(given, i, move, limit):
         bound[j] = -math.inf if doubted else bound[j]
 
 
+@inlined
+def near(given, i, j, move, limit, evaluated):
+    """Whether bounds do not show that a pair is beyond the limit, see `bound_pairs`; how many have been looked at."""
+    numbers, pulls, mean, variance, scratch, _, out = given
+    K = len(pulls)
+    if evaluated == K // BOUNDS_AFTER:
+        bound_pairs(given, i, move, limit)
+        evaluated = K
+    if evaluated < K and numbers[NEEDED] > -math.inf:
+        refresh(numbers, pulls, mean, variance, scratch, j, j + 1)
+    return evaluated < K or not out[2 + 2 * K + j] > 0.0, evaluated + 1
+
+
 @part
 def nearest_pair(given, epsilon, first, second):
     """The least value of an arm in the answer, 1, being worse than one left out, 0, by more than epsilon; both arms.
@@ -311,14 +324,9 @@ def nearest_pair(given, epsilon, first, second):
             for m in range(K):
                 j = after(second, m, K)
                 if inside[j] == 0:
-                    if evaluated == K // BOUNDS_AFTER:
-                        bound_pairs(given, i, move, needed if decides else least)
-                        evaluated = K
-                    if evaluated >= K and out[2 + 2 * K + j] > 0.0:
+                    is_near, evaluated = near(given, i, j, move, needed if decides else least, evaluated)
+                    if not is_near:
                         continue
-                    if decides and evaluated < K:
-                        refresh(numbers, pulls, mean, variance, scratch, j, j + 1)
-                    evaluated += 1
                     value = paired(numbers, mean, scratch, i, j, move, needed, needed if decides else least)
                     if value < least:
                         least, lowered, raised = value, i, j
@@ -366,14 +374,9 @@ def all_good_nearest(given, inside_alone=False):
             for j in range(K):
                 if j == i:
                     continue
-                if evaluated == K // BOUNDS_AFTER:
-                    bound_pairs(given, i, move, needed if decides else least_in)
-                    evaluated = K
-                if evaluated >= K and out[2 + 2 * K + j] > 0.0:
+                is_near, evaluated = near(given, i, j, move, needed if decides else least_in, evaluated)
+                if not is_near:
                     continue
-                if decides and evaluated < K:
-                    refresh(numbers, pulls, mean, variance, scratch, j, j + 1)
-                evaluated += 1
                 value = paired(numbers, mean, scratch, i, j, move, needed, needed if decides else least_in)
                 if value < least_in:
                     least_in, i_in, j_in = value, i, j

@@ -67,7 +67,7 @@ class Table(NamedTuple):
     answer: Any  # (K,) of now, 0 and 1
     order: Any  # (K,) what arms are ranked by: their sums; where a score could not be made, see `rank`
     better: Any  # (K,) capitals against an arm
-    far: Any  # (K,) capitals of another kind
+    far: Any  # (K,) capitals of another kind; of BestArm 1 until arm i of `pairs` and `enough` is begun
     taken: Any  # (K,) the rows of an arm that were taken in; not of `paired_alone`
     gaps: Any  # (K, K) of arms i < j: at (i, j) what their sums differ by in rows without either's score; (j, i): rows
     pairs: Any  # (hopes, K, K): capitals of arm i, against arm j; of BestArm 1, and 0 where j is settled with i
@@ -108,9 +108,9 @@ def table_of(numbers, K, scratch, before, behind, weights, noted=False):
     pairs, enough = scratch[first:second].reshape((before, K, K)), scratch[second:end].reshape((behind, K, K))
     arms = scratch[SIZE:at].reshape((ARMS, K))
     if scratch[BEGUN] == 0.0:
-        scratch[:first] = 0.0
-        arms[1] = arms[6:8] = scratch[first:end] = scratch[BEGUN] = 1.0
-        for h in range(before):
+        scratch[: at if noted else first] = 0.0  # of BestArm squares are begun as they are needed
+        arms[1] = arms[6:8] = scratch[first : first if noted else end] = scratch[BEGUN] = 1.0
+        for h in range(0 if noted else before):
             pairs[h] = enough[h] = weights[h]
     rows, low, width, delta = numbers[n - 4], numbers[n - 3], numbers[n - 2], numbers[n - 1]
     N, whole = int(abs(rows)), ENDLESS if rows < 0.0 else rows
@@ -200,6 +200,13 @@ def look_at(T, scores):
             T.row[i] = (scores[i * T.N + n] - T.low) / T.width
 
 
+@inlined
+def note_failure(T):
+    """Note that a score could not be made."""
+    if T.head[FAILED] == 0.0:
+        T.head[FAILED], T.gaps[:] = 1.0, 0.0
+
+
 @part
 def add_row(T):
     """Add the row to the sums, and to the mean square of the differences within rows."""
@@ -208,7 +215,7 @@ def add_row(T):
         if T.counts[i] != 0.0:
             x, T.taken[i] = T.row[i], T.head[ROWS] + 1.0
             if math.isnan(x):
-                T.head[FAILED] = 1.0
+                note_failure(T)
             else:
                 T.sums[i] += x
                 count, total, squares = count + 1.0, total + x, squares + x * x

@@ -42,6 +42,7 @@ from .paired import (
     is_next,
     lead_of,
     look_at,
+    note_failure,
     rank,
     report,
     settle,
@@ -80,6 +81,13 @@ def prior_of(T, hint, begun):
     return 1.0 / min(max(one, 1.0 / max(MOST_PRIOR, begun)), 1.0)
 
 
+@inlined
+def begin_pairs(T, i):
+    """Begin the pairs of an arm that others are settled with."""
+    if T.far[i] != 0.0:
+        T.far[i], T.pairs[0, i, :], T.enough[0, i, :] = 0.0, 1.0, 1.0
+
+
 @part
 def note_row(T):
     """Note what is known before the next row: who leads, the champion, their sums, and what bets are made by."""
@@ -112,6 +120,9 @@ def note_row(T):
     if note[CHAMPION_AT] == LAST:
         note[LAST], note[2 * LAST + 1] = champion, T.sums[int(champion)]
     note[END_AT], T.head[END] = T.head[END] if n > 0.0 else math.inf, 0.0
+    for a in range(LAST + 1):
+        if note[a] >= 0.0:
+            begin_pairs(T, int(note[a]))
 
 
 @inlined
@@ -221,6 +232,7 @@ def decide_best(T, e):
     c = int(T.head[CHAMPION]) - 1
     if c < 0 or T.counts[c] == 0.0 or known or lead_of(T, leader, c)[0] > STAY * e * n:
         c = leader
+    begin_pairs(T, c)
     T.head[CHAMPION], over, least = c + 1.0, 1.0, math.inf
     for b in range(K):
         if T.verdict[b] == OPEN and b != c:
@@ -251,7 +263,7 @@ def catch_up(T, scores, pulls, e):
             for i in range(len(T.row)):
                 y = score_of(T, scores, i, n) if T.taken[i] > n else 0.0
                 if i != b and T.taken[i] > n and math.isnan(x + y):
-                    T.head[FAILED] = 1.0
+                    note_failure(T)
                     gap = (0.0 if math.isnan(x) else x) - (0.0 if math.isnan(y) else y)
                     T.gaps[min(i, b), max(i, b)] += gap if b < i else -gap
                     T.gaps[max(i, b), min(i, b)] += 1.0

@@ -38,8 +38,9 @@ def pulls_of(problem: str, given: dict[str, Any], agent: str, distribution: tupl
 
 def check(monkeypatch: pytest.MonkeyPatch, cell: tuple[Any, ...], K: int) -> None:
     found = []
-    for many in (K, K + 1):  # classes, rows
+    for few, many in ((1, 1), (1, 10**6)):  # classes, rows
         monkeypatch.setattr(policy, "MANY", many)
+        monkeypatch.setattr(policy, "FEW", few)
         found.append(pulls_of(*cell, K))
     assert found[0] == found[1]
 

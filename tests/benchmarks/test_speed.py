@@ -282,3 +282,56 @@ def test_whole_episodes(
         at_least=target,
         rounds=5,
     )
+
+
+def long_episodes(name: str, episodes: int, pulls: int, instance: Any = "tao2019-1") -> Callable[[], None]:
+    """Whole episodes of so many pulls in compiled code, through the agent's player."""
+    envs: Any = gym.make_vec(THRESHOLD, episodes, actions="full", copy=False, instance=instance, budget=10**9)
+    agent, quiet = agents.make(name, envs), Quiet(np.full(episodes, pulls), pulls)
+
+    def run() -> None:
+        observation, _ = envs.reset(seed=1, options={"episode": np.arange(episodes)})
+        agent.play(envs.simulation, quiet, observation, None)
+
+    return run
+
+
+@speed(group="k. samples drawn ahead: one long episode of APT, times as fast")
+def test_one_episode_of_apt(race: Race) -> None:
+    pulls, generator = 1_000_000, np.random.default_rng(0)
+    against = "a fused Numba loop"
+    race(long_episodes("apt", 1, pulls), lambda: fused_apt(1, pulls, generator, MEANS), against=against, at_least=0.8)
+
+
+@speed(group="k. samples drawn ahead: 2000 episodes of APT, times as fast")
+@pytest.mark.parametrize(("reference", "target"), [("numpy", 3.4), ("numba", 1.5)])
+def test_many_episodes_of_apt(race: Race, reference: str, target: float) -> None:
+    (other, _, words), generator = REFERENCES[reference], np.random.default_rng(0)
+    ours = long_episodes("apt", 2000, 500)
+    race(ours, lambda: other(2000, 500, generator), against=words, at_least=target, rounds=7)
+
+
+@speed(group="k. samples drawn ahead: `uniform`, times as long as APT")
+@pytest.mark.parametrize(("episodes", "pulls", "target"), [(1, 500_000, 0.8), (2000, 500, 1.3)])
+def test_uniform(race: Race, episodes: int, pulls: int, target: float) -> None:
+    ours, reference = (long_episodes(name, episodes, pulls) for name in ("uniform", "apt"))
+    race(ours, reference, against="APT", at_most=target)
+
+
+@speed(group="k. samples drawn ahead: one long episode of APT on Gaussian arms, times as long as on Bernoulli arms")
+def test_gaussian(race: Race) -> None:
+    instance = {"distribution": "gaussian", "mean": MEANS.tolist(), "sd": 0.5}
+    race(long_episodes("apt", 1, 500_000, instance), long_episodes("apt", 1, 500_000), against="Bernoulli", at_most=1.5)
+
+
+@speed(group="k. bulk pulls of Gaussian arms, times as long as single pulls")
+def test_gaussian_bulk(race: Race) -> None:
+    instance = {"distribution": "gaussian", "mean": MEANS.tolist(), "sd": 0.5}
+    envs: Any = vector(512, instance=instance, budget=10**12, actions="full")
+    arms, answer = np.random.default_rng(0).integers(0, K, (64, 512)), np.zeros((512, K), np.int8)
+
+    def steps(times: int) -> Callable[[], None]:
+        actions = [{"arm": arm, "times": np.full(512, times), "answer": answer} for arm in arms]
+        return lambda: stepper(envs, actions)()  # type: ignore[arg-type]
+
+    race(steps(100), steps(1), against="single pulls", at_most=6.0)

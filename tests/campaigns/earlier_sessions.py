@@ -70,7 +70,7 @@ def seen(session: Any) -> dict[str, Any]:
 
 
 def rows(place: Path) -> dict[str, Any]:
-    """What a store holds, but for times, and what is not kept any more: states, and a second count of writes."""
+    """What a store holds, but for times, what is not kept any more, states and a second count of writes, and marks."""
     with contextlib.closing(sqlite3.connect(place)) as connection:
 
         def found(query: str) -> Any:
@@ -78,7 +78,7 @@ def rows(place: Path) -> dict[str, Any]:
 
         return {
             "tables": found(
-                "select name, sql from sqlite_master where name not in ('session', 'snapshot') order by name"
+                "select name, sql from sqlite_master where name not in ('session', 'snapshot', 'mark') order by name"
             ),
             "facts": found("select id, facts, events from session"),
             "events": found("select number, kind, arm, value, vector, about, who, text from event order by number"),

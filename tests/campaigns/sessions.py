@@ -10,12 +10,14 @@ alone, one by one and never asked for, come to.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -28,6 +30,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import agents
+from agents.core.closed import ClosedState
 from agents.session.fold import State, fold
 from agents.session.log import ASKED, TOLD, UNDONE, Event
 from agents.session.setup import Setup
@@ -249,6 +252,28 @@ def move(session: Any, kind: str, generator: np.random.Generator) -> None:
         session.withdraw_arm(int(generator.choice(active)))
 
 
+OF_RUN = ("seen", "told", "fresh", "arm", "left", "over", "answer", "final", "bank", "ahead", "course", "state")
+
+
+def plain(one: Any) -> Any:
+    """The same with the bytes of arrays, wherever they are."""
+    if isinstance(one, np.ndarray):
+        return str(one.dtype), one.shape, one.tobytes()
+    if isinstance(one, Mapping):
+        return {name: plain(part) for name, part in one.items()}
+    if isinstance(one, (list, tuple)):
+        return [plain(part) for part in one]
+    if isinstance(one, ClosedState):
+        return plain({**one.__getstate__(), "_made_by": None})
+    return plain(vars(one)) if dataclasses.is_dataclass(one) else one
+
+
+def all_of(state: Any) -> Any:
+    """All that a state of a session has come to."""
+    run = {name: plain(getattr(state.run, name)) for name in OF_RUN}
+    return run, plain(state.statistics), state.asks, state.lines, state.resets[-1], state.upto, state.sum, state.mark()
+
+
 def check(session: Any) -> None:
     """Something follows; and what the session has come to is what its results alone come to."""
     with session._now() as state:
@@ -260,6 +285,7 @@ def check(session: Any) -> None:
     kept = [one for one in events if one.kind != ASKED and not (one.kind == UNDONE and one.about in given_back)]
     alone = fold(session._setup, [one._replace(about=None) if one.kind == TOLD else one for one in kept])
     folded = session._folded()
+    assert all_of(folded) == all_of(fold(session._setup, events)) == all_of(state)  # by all decisions, too
     assert (folded.wanted(2), folded.asks, folded.events) == (state.wanted(2), state.asks, state.events)
     others = [folded] + [alone] * (session._setup.order == "arrival")  # else they come in another order
     for other in others:

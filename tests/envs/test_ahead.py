@@ -257,7 +257,7 @@ def test_no_helper_where_the_cache_has_most_kernels(place: Path, monkeypatch: py
 
 # What is compiled in little time, or before a helper is ready.
 LEFT = re.compile(
-    r"_scalars|_begin$|_fill_uniforms$|_tabulate$|_any_ends$|all_values$|index\.routine|top_k_alternatives"
+    r"_scalars|_draws|_begin$|_fill_uniforms$|_tabulate$|_any_ends$|all_values$|index\.routine|top_k_alternatives"
 )
 ASKED = """
 import os, sys, base64

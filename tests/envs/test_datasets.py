@@ -230,7 +230,7 @@ def test_instances_that_need_a_file_which_does_not_come_with_the_package(monkeyp
     monkeypatch.setattr(datasets, "_download", lambda file: pytest.fail(f"{file.name} was asked for"))
     others = {name for name, row in INSTANCES.items() if not row.ships}
     models = {f"models-{name}" for name in ("gsm", "legalbench", "musr", "wmt", "code", "bfcl", "json")}
-    assert others == models | {"crowdsourcing", "maize", "soybean", "calls-gpqa"}
+    assert others == models | {"crowdsourcing", "maize", "soybean", "calls-gpqa", "flow-lines-50"}
     for name, row in INSTANCES.items():
         if row.ships and name not in ("table", "pools", "varied"):
             lookup.find(name)

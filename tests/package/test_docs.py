@@ -279,6 +279,7 @@ EXAMPLES = {
     "rl_zoo": ["2048"],
     "rllib_ppo": ["2048"],
     "sb3_dqn": ["2000"],
+    "simulators": ["--quick"],
     "sb3_ppo": ["2048"],
     "sb3_recurrent_ppo": ["1024"],
     "skrl_ppo": ["2048"],
@@ -299,7 +300,7 @@ NEEDS = {  # packages that the tests do without, and pytest
     "torchrl_ppo": "torchrl",
 }
 QUICK = ("ab_test", "compare", "compare_logs", "flaky_tests", "gymnasium_loop", "learned_ppo", "learned_table")
-QUICK += ("own_ids", "sb3_dqn")
+QUICK += ("own_ids", "sb3_dqn", "simulators")
 SHARED = {"history_reader"}  # what several examples import
 
 

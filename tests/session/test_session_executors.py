@@ -11,11 +11,13 @@ from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExec
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from graders import deadly, elsewhere, score
 
 import agents
+from agents.session.course import Run
 from agents.session.running import Call, Calls
 
 pytest.importorskip("sqlalchemy")
@@ -180,6 +182,29 @@ def test_a_study_over_two_workers_of_dask_of_which_one_is_killed(tmp_path: Path)
         session.run(functools.partial(deadly, tmp_path / "killed"), workers=4, executor=client.get_executor())
         assert (tmp_path / "killed").exists()
         assert before - set(client.run(os.getpid).values())
+        assert all_measured(session)
+
+
+class AtOnce(Executor):
+    """An executor whose calls have ended when they begin."""
+
+    def submit(self, fn: Any, /, *given: Any, **_: Any) -> Future[Any]:
+        task = Future[Any]()
+        task.set_result(fn(*given))
+        return task
+
+
+def test_what_has_come_is_recorded_at_once_and_a_state_is_copied_once_for_all_questions() -> None:
+    with begun() as session:
+        with (
+            mock.patch.object(
+                type(session._log), "append", autospec=True, side_effect=type(session._log).append
+            ) as append,
+            mock.patch.object(Run, "copy", autospec=True, side_effect=Run.copy) as copy,
+        ):
+            assert session.run(score, 12, executor=AtOnce()) == 48
+        assert append.call_count < 12
+        assert copy.call_count < 12
         assert all_measured(session)
 
 

@@ -47,7 +47,7 @@ def test_stores_of_before_are_read_and_gone_on_with(make: Callable[[Path], Any],
 
 @pytest.mark.parametrize("make", [drinks, pairs])
 def test_stores_are_written_as_before(make: Callable[[Path], Any], tmp_path: Path) -> None:
-    """The same but for the word distribution, and a table of states that is not written any more."""
+    """The same but for the word distribution, a table of states that is not written any more, and a table of a mark."""
     (tmp_path / "new").mkdir()
     make(tmp_path / "new").close()
     old, new = rows(restored(make.__name__, tmp_path)), rows(tmp_path / "new" / f"{make.__name__}.db")

@@ -58,7 +58,8 @@ def kept(certifier: Certifier, tables: Any, pulls: Any = None) -> tuple[dict[str
     many = len(paired.HOPES) if e > 0 and k > 1 else 1
     squares = scratch[:, :, at + K * K : at + (1 + 2 * many) * K * K].reshape(E, T, 2 * many, K, K)
     if k == 1:
-        return found | {"better": arms[:, :, 6], "enough": squares[:, :, 1]}, inside, out
+        enough = np.where(arms[:, :, 7, :, None] == 1.0, 1.0, squares[:, :, 1])  # what is not begun is 1
+        return found | {"better": arms[:, :, 6], "enough": enough}, inside, out
     return found | {"pairs": squares[:, :, :many], "enough": squares[:, :, many:]}, inside, out
 
 

@@ -28,7 +28,7 @@ def test_who_promises() -> None:
         "pi2",
         "pi3",
         "ugape",
-    } | CERTIFIED | {"opt-bbai", "batched-elimination"}
+    } | CERTIFIED | {"opt-bbai", "batched-elimination", "kt", "gsp", "pass"}
     for name, row in AGENTS.items():
         stops = getattr(row, "stops", False) and {"TopK", "BestArm"} & set(row.solves)
         assert bool(stops) == (name in {*STOPPING, *OF_TABLES, *NOMINAL}), name

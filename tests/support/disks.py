@@ -78,7 +78,7 @@ class Listed:
     """A store in a list, for many sessions: a database takes most of the time of one."""
 
     def __init__(self, address: Any) -> None:
-        self.address, self._facts, self._events = str(address), None, list[Any]()
+        self.address, self._facts, self._events, self._mark = str(address), None, list[Any](), (0, 0)
 
     def facts(self) -> Any:
         return self._facts
@@ -103,6 +103,10 @@ class Listed:
 
     def events(self, _: Any, after: int = 0) -> list[Any]:
         return self._events[after:]
+
+    def marked(self, _: Any, mark: Any = None) -> Any:
+        self._mark = mark or self._mark
+        return self._mark
 
     def refuse_gaps(self, _: Any) -> None:
         pass
