@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from agents.core.trees import (
     ESTIMATE,
+    FEW,
     LOWER,
     NEG_LOWER_IN,
     ONE,
@@ -65,12 +66,12 @@ def _line(tree: Any, i: Any, a: Any, s: Any, inside: Any) -> Any:
 
 @jit
 def _lead(tree: Any, i: Any, x: Any, last: Any) -> Any:
-    lead(tree, i, by_line, overtaken_by_line, x, last, 0)
+    lead(tree, i, by_line, overtaken_by_line, x, last)
 
 
 @jit
 def _leaders(tree: Any, x: Any, last: Any) -> Any:
-    grow(tree, by_line, overtaken_by_line, x, last, 0)
+    grow(tree, by_line, overtaken_by_line, x, last)
     return leader(tree, ONE, by_line, x, False, 0), leader(tree, OTHER, by_line, x, last, 0)
 
 
@@ -213,12 +214,14 @@ def check_growth(K: int, trials: int) -> int:
                 _lead(tree, i, x, last)
             x += float(g.choice([0.0, 0.01, 0.3]))
             found, values = _leaders(tree, x, last), a + x * s
-            for (arm, most), side, of_last in zip(found, (~inside, inside), (False, last), strict=True):
+            for (arm, most, rest), side, of_last in zip(found, (~inside, inside), (False, last), strict=True):
                 arms = np.flatnonzero(side & (values == np.where(side, values, -np.inf).max()))
                 assert arm == (arms[-1 if of_last else 0] if len(arms) else -1)
                 assert not len(arms) or most == values[arm]
-            overtaken += before is not None and before != [arm for arm, _ in found]
-            before = [arm for arm, _ in found]
+                others = np.delete(np.where(side, values, -np.inf), arm) if len(arms) else values
+                assert rest == (np.max(others, initial=-np.inf) if len(arms) and K <= FEW else np.inf)
+            overtaken += before is not None and before != [arm for arm, *_ in found]
+            before = [arm for arm, *_ in found]
     return overtaken
 
 

@@ -29,7 +29,7 @@ def looked_at(K: int, pulls: int) -> float:
         x = 1.0 + t / pulls
         until = -tree.nodes.reshape(-1, 8)[int(tree.levels[1]) :, int(UNTIL)]
         again += int((until < x).sum())
-        (arm, most), _ = _leaders(tree, x, False)
+        (arm, most, _), _ = _leaders(tree, x, False)
         values = sums / N + x * (1 / np.sqrt(N))
         assert (arm, most) == (int(values.argmax()), values.max())
         pull(int(arm))
