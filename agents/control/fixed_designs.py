@@ -19,12 +19,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bandit_envs.kernels import number
+from bandit_envs.kernels import PULLS_LIMIT, number
 
 from ..core.agent import Bools, Ints, Observation
 from ..core.algorithm import Algorithm
 from ..core.confidence import comparison_of, delta_of
-from ..core.declared import setting
+from ..core.declared import per_episode, setting
 from ..core.phases import budget_for
 from ..core.plans import pull
 
@@ -52,14 +52,23 @@ class FixedDesign(Algorithm):
     solves, needs, anytime, reads = ("BetterThanControl",), "the budget", False, ()
     level: ClassVar[Any]  # of the j-th of m p-values, j = 0 ..
     control, ratio = setting(int), setting(float)
+    turn, fewest = (
+        per_episode(int),
+        per_episode(int),
+    )  # all arms before `turn` have more pulls than this
 
     def sample(ep, own):
-        """The arm that is furthest behind its proportion, the first of equals."""
-        arm, least = 0, math.inf
-        for i in range(len(ep.pulls)):
-            share = (ep.pulls[i] + 0.5) / (own.ratio if i == own.control else 1.0)
-            arm, least = (i, share) if share < least else (arm, least)
-        pull(ep, arm)
+        """The arm that is furthest behind its proportion, the first of equals: the control, or else in turn."""
+        i, control = ep.now.turn, own.control
+        while i == control or ep.pulls[i] > ep.now.fewest:
+            i += 1
+            if i == len(ep.pulls):
+                i, ep.now.fewest = 0, PULLS_LIMIT
+                for other in range(len(ep.pulls)):
+                    if other != control:
+                        ep.now.fewest = min(ep.now.fewest, ep.pulls[other])
+        ep.now.turn, share, of_control = i, ep.pulls[i] + 0.5, (ep.pulls[control] + 0.5) / own.ratio
+        pull(ep, control if of_control < share or (of_control == share and control < i) else i)
 
     def __init__(self, task: Any, delta: float | None = None, ratio: float | None = None) -> None:
         super().__init__(task)

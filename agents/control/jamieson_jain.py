@@ -62,14 +62,14 @@ class JamiesonJain(Algorithm):
     def observe(ep, own):
         """S and R, with the last results."""
         mu_0 = own.b + own.a * bound(ep, own, own.control, 1.0, own.usual)  # D4; a = 0: there is no control
-        k, size, d, chi, least = own.n + 1, 0, own.strict, float(own.n), -math.inf
+        k, size, d, chi, least = own.n + 1, own.n, own.strict, float(own.n), -math.inf
         for i in range(len(own.known)):
             t, gap = float(ep.pulls[i]), (ep.mean[i] - mu_0) / own.sigma
             own.known[i] = 0.5 * gap * gap * t - 1.5 * math.log(math.log(0.5 * math.e * t))
             own.known[i] = own.known[i] if gap > 0.0 and i != own.control else -math.inf
             chi -= (1.0 - 2.0 * d * (1.0 + 4.0 * d)) * own.found[i]
         while size < k:  # the largest k with |s(k)| >= k, or 0
-            k, size = k - 1, 0
+            k, size = min(k - 1, size), 0  # of a smaller k there are no more
             for i in range(len(own.known)):
                 size += k > 0 and own.known[i] >= own.heights[k - 1]
         if own.familywise:

@@ -1,4 +1,4 @@
-"""The largest of some numbers, for compiled functions of one episode: by selection, without sorting."""
+"""The largest of some numbers, for compiled functions of one episode: by selection, or in order by a heap."""
 
 from __future__ import annotations
 
@@ -63,3 +63,34 @@ def keep_largest(m, S, n, work):
         ties = n > 0 and S[i] and m[i] == bar and places > 0
         places -= ties
         S[i] = ties or (n > 0 and S[i] and m[i] > bar)
+
+
+@inlined
+def precedes(m, i, j):
+    """Whether arm i comes before arm j: by a larger m, or by its number where they are equal."""
+    return m[i] > m[j] or (m[i] == m[j] and i < j)
+
+
+@part
+def in_order(m, S, order):
+    """Begin `order` (K,) with the arms of S (K,), those with the largest m first; how many they are."""
+    size = 0
+    for i in range(len(S)):
+        if S[i]:
+            order[size] = i
+            size += 1
+    begin, end = size // 2, size
+    while end > 1:  # a heap with the last arm on top
+        if begin > 0:
+            begin -= 1
+        else:
+            end -= 1
+            order[0], order[end] = order[end], order[0]
+        j, child = begin, 2 * begin + 1
+        while child < end:
+            child += child + 1 < end and precedes(m, order[child], order[child + 1])
+            if not precedes(m, order[j], order[child]):
+                break
+            order[j], order[child] = order[child], order[j]
+            j, child = child, 2 * child + 1
+    return size

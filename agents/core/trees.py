@@ -6,11 +6,11 @@ estimate reaches a moving boundary), the largest upper bound among the others. A
 when the boundary moves, the arms that it crosses change sides. Ties go to the lowest arm.
 
 A node is 8 numbers, the maxima over the arms below it of: upper bound, lower bound, estimate; of the arms inside minus
-the lower bound and minus the estimate (their minima, negated); of the arms outside upper bound and estimate; and the
-spread, by which an arm's bounds widen per unit of a growth common to all arms: `grown` finds the extremes under a
-growth without touching the tree, by branch and bound. A leaf is the same of one arm, so that a node is one vector
-maximum of its 8 children, which lie together. The trees of a batch are one flat float64 array; `levels` say where in a
-tree each level begins (leaves first, the root last). Tests hold the tree to a plain scan.
+the lower bound and minus the estimate (their minima, negated); of the arms outside upper bound and estimate; and one
+that is free. A leaf is the same of one arm, so that a node is one vector maximum of its 8 children, which lie together.
+The trees of a batch are one flat float64 array; `levels` say where in a tree each level begins (leaves first, the root
+last). Where bounds grow with a number that is common to all arms, the 8 numbers are others, see `lead`. Tests hold the
+tree to a plain scan.
 """
 
 from __future__ import annotations
@@ -27,12 +27,10 @@ from numpy.typing import NDArray
 from bandit_envs.kernels import inlined, part
 
 WIDTH = 8
-_1, _3, _8 = np.uint64(1), np.uint64(3), np.uint64(8)
+_1, _8 = np.uint64(1), np.uint64(8)
 _INF = math.inf
 
-UPPER, LOWER, ESTIMATE, NEG_LOWER_IN, NEG_ESTIMATE_IN, UPPER_OUT, ESTIMATE_OUT, SPREAD = (
-    np.uint64(q) for q in range(8)
-)
+UPPER, LOWER, ESTIMATE, NEG_LOWER_IN, NEG_ESTIMATE_IN, UPPER_OUT, ESTIMATE_OUT = (np.uint64(q) for q in range(7))
 
 
 class Tree(NamedTuple):
@@ -195,20 +193,30 @@ def settle(tree: Tree, boundary):
         level, j = level + 1, j // _8
 
 
+@inlined
+def misplaced(tree: Tree, inside, outside):
+    """The worst arm inside and the best outside, by numbers that are minus their means and their means; else -1, -1.
+
+    The best of all are to be inside, of equal ones the lowest.
+    """
+    worst, best = -root(tree, inside), root(tree, outside)
+    if best >= worst:  # and none of them is a NaN
+        out, into = _first(tree, inside, True), _first(tree, outside)
+        if best > worst or into < out:
+            return out, into
+    return np.int64(-1), np.int64(-1)
+
+
 @part
 def settle_best(tree: Tree):
     """Swap arms until those inside are the best by estimate, ties to the lowest; how many are inside stays."""
-    while True:
-        worst, best = -root(tree, NEG_ESTIMATE_IN), root(tree, ESTIMATE_OUT)
-        if not best >= worst:  # or one of them is a NaN
-            return
-        out, into = _first(tree, NEG_ESTIMATE_IN, True), _first(tree, ESTIMATE_OUT)
-        if best == worst and into > out:
-            return
+    out, into = misplaced(tree, NEG_ESTIMATE_IN, ESTIMATE_OUT)
+    while out >= 0:
         _move(tree, out, False)
         refresh(tree, out)
         _move(tree, into, True)
         refresh(tree, into)
+        out, into = misplaced(tree, NEG_ESTIMATE_IN, ESTIMATE_OUT)
 
 
 @part
@@ -218,40 +226,186 @@ def extreme(tree: Tree, what):
 
 
 @part
-def grown(tree: Tree, what, growth):
-    """The lowest arm that maximises a number + growth * its spread, and the maximum; -1 if no arm has one.
-
-    A node's maxima bound those of the arms below it, so that only nodes that could hold a better arm are visited; the
-    search begins from the arm that is extreme without growth.
-    """
-    if root(tree, what) == -_INF:
-        return np.int64(-1), -_INF
-    top = len(tree.levels) - 2
-    which = _first(tree, what)
-    o = np.uint64(which) * _8
-    best = tree.nodes[o + what] + growth * tree.nodes[o + SPREAD]
-    level, j = top, np.uint64(0)
+def after(tree: Tree, what, i):
+    """The next arm after arm i, or the first one for i = -1, that has such a number; -1 if none has."""
+    top, level, j, looks = len(tree.levels) - 2, 0, np.uint64(max(i, 0)), i < 0
+    if looks:
+        level = top
     while True:
-        o = (tree.levels[level] + j) * _8
-        value = tree.nodes[o + what] + growth * tree.nodes[o + SPREAD]
-        if value > best or (value == best and j << (_3 * np.uint64(level)) < np.uint64(which)):
-            if level > 0:
-                level, j = level - 1, j * _8
-                continue
-            best, which = value, np.int64(j)
+        if looks and tree.nodes[(tree.levels[level] + j) * _8 + what] > -_INF:
+            if level == 0:
+                return np.int64(j)
+            level, j = level - 1, j * _8
+            continue
         while level < top and j % _8 == np.uint64(7):
             level, j = level + 1, j // _8
         if level == top:
-            return which, best
-        j += _1
+            return np.int64(-1)
+        j, looks = j + _1, True
+
+
+# --- bounds that all grow with one number: the highest arm of each of two sides ---------------------------------------
+
+# The bound of an arm is height(a, s, x), of two numbers of its own and an x that never falls. A node has a and s of the
+# highest arm below it, on either side (of equal ones the lowest, or the last), and the x up to which both stay so for
+# certain: where another one overtakes, by `overtaken`, or one of the children is no longer certain. So nodes are looked
+# at again only where arms have changed places (a kinetic tournament).
+# Trees of few arms hold a and s alone: a scan of them takes less time.
+FEW = 512
+ONE, OTHER, UNTIL = np.uint64(0), np.uint64(2), np.uint64(4)  # where a and s of a side are; minus that x
+INSIDE, OUTSIDE = np.uint64(6), np.uint64(7)  # -m_i of arms inside, and m_i of those outside, for `misplaced`
+
+
+@part
+def _lead(tree: Tree, level, j, height, overtaken, x, last):
+    """Set node j of a level from its children; `last`: of equal arms of the other side."""
+    nodes, o, until = tree.nodes, (tree.levels[level] + j) * _8, _INF
+    for side in (ONE, OTHER):
+        low, most = (tree.levels[level - 1] + j * _8) * _8 + side, -_INF
+        best, high = low, low + _8 * _8
+        for c in range(low, high, _8):
+            if nodes[c] > -_INF:
+                value = height(nodes[c], nodes[c + _1], x, most)
+                best, most = (c, value) if value > most or (last and side and value == most) else (best, most)
+        nodes[o + side], nodes[o + side + _1] = a, s = nodes[best], nodes[best + _1]
+        for c in range(low, high, _8):
+            until = min(until, -nodes[c - side + UNTIL]) if level > 1 else until
+            if nodes[c] > -_INF and (nodes[c] != a or nodes[c + _1] != s):
+                later = overtaken(most, a, s, nodes[c], nodes[c + _1], x, c < best)
+                until = max(later, x) if later < until else until
+    nodes[o + UNTIL] = -until
+
+
+@inlined
+def by_line(a, s, x, least):
+    """The bound a + x s."""
+    return a + x * s
+
+
+@inlined
+def overtaken_by_line(most, a, s, other_a, other, x, first):
+    """The x at which such a bound may come to this one, which is `most` at x: now where rounding may decide.
+
+    first: whether the other arm comes first where the two are equal, which is not read here.
+    """
+    less = most - by_line(other_a, other, x, 0.0) - 1e-13 * (abs(a) + abs(other_a) + x)
+    if not less > 0.0:
+        return x
+    return x + less / (other - s) if other > s else _INF
+
+
+@inlined
+def by_root(a, N, x, least):
+    """The bound a + sqrt(x / -N), or a alone where N is 0."""
+    return a + math.sqrt(x / -N) if N < 0.0 else a
+
+
+@inlined
+def overtaken_by_root(most, a, N, other_a, other, x, first):
+    """The x at which such a bound may come to this one, as above."""
+    if other == 0.0:
+        return x if other_a > most else _INF
+    less = most - by_root(other_a, other, x, 0.0) - 1e-13 * (abs(a) + abs(other_a) + math.sqrt(x))
+    if not less > 0.0:
+        return x
+    y = math.sqrt(x) + less / (1.0 / math.sqrt(-other) - 1.0 / math.sqrt(-N))
+    return y * y if other > N else _INF
+
+
+@inlined
+def is_small(tree: Tree):
+    """Whether it has so few arms that no leaders are kept: its nodes are maxima, also of these bounds."""
+    return tree.levels[1] <= FEW
+
+
+@part
+def _lead_above(tree: Tree, i, height, overtaken, x, last):
+    """Set the nodes above arm i."""
+    j = np.uint64(i)
+    for level in range(1, len(tree.levels) - 1):
+        j = j // _8
+        _lead(tree, level, j, height, overtaken, x, last)
+
+
+@inlined
+def lead(tree: Tree, i, height, overtaken, x, last):
+    """`refresh` of a tree with such bounds at x."""
+    refresh(tree, i)
+    if not is_small(tree):
+        _lead_above(tree, i, height, overtaken, x, last)
+
+
+@part
+def build_leads(tree: Tree, height, overtaken, x, last):
+    """`build` of a tree with such bounds at x."""
+    build(tree)
+    for level in range(1, 1 if is_small(tree) else len(tree.levels) - 1):
+        for j in range((tree.levels[level] - tree.levels[level - 1]) // _8):
+            _lead(tree, level, np.uint64(j), height, overtaken, x, last)
+
+
+@part
+def _grow(tree: Tree, height, overtaken, x, last):
+    """Set the nodes that are no longer certain."""
+    top, level, j = len(tree.levels) - 2, len(tree.levels) - 2, np.uint64(0)
+    while -tree.nodes[tree.levels[top] * _8 + UNTIL] < x:
+        child, end = j * _8, j * _8 + _8 if level > 1 else j * _8
+        while child < end and not -tree.nodes[(tree.levels[level - 1] + child) * _8 + UNTIL] < x:
+            child += _1
+        if child < end:
+            level, j = level - 1, child
+        else:
+            _lead(tree, level, j, height, overtaken, x, last)
+            level, j = min(level + 1, top), j // _8
+
+
+@inlined
+def grow(tree: Tree, height, overtaken, x, last):
+    """Go on to a larger x."""
+    if not is_small(tree):
+        _grow(tree, height, overtaken, x, last)
+
+
+@inlined
+def _scanned(tree: Tree, side, height, x, last, first):
+    """`leader` of a small tree."""
+    nodes, which, best, second, arms = tree.nodes, np.uint64(first), -_INF, -_INF, tree.levels[1]
+    if nodes[which * _8 + side] > -_INF:
+        best = height(nodes[which * _8 + side], nodes[which * _8 + side + _1], x, -_INF)
+    for block in range(np.uint64(0), arms, _8):
+        if nodes[(arms + block // _8) * _8 + side] > -_INF:  # it has an arm on this side
+            for i in range(block, block + _8):
+                o = i * _8 + side
+                if nodes[o] > -_INF and i != np.uint64(first):
+                    value = height(nodes[o], nodes[o + _1], x, best)
+                    if value >= best and (value > best or (i > which if last else i < which)):
+                        best, which, second = value, i, best
+                    else:
+                        second = max(second, value)
+    return np.int64(which), best, second
+
+
+@inlined
+def leader(tree: Tree, side, height, x, last, first):
+    """The highest arm of a side, -1 if there is none; its bound; no less than the bounds of the others.
+
+    `first`: the arm to look at first, where there are few.
+    """
+    o, j = tree.levels[len(tree.levels) - 2] * _8 + side, np.uint64(0)
+    a, s = tree.nodes[o], tree.nodes[o + _1]
+    if not a > -_INF:
+        return np.int64(-1), -_INF, _INF
+    if is_small(tree):
+        return _scanned(tree, side, height, x, last, first)
+    for level in range(len(tree.levels) - 3, -1, -1):
+        j, end = j * _8 + np.uint64(7 if last else 0), j * _8 + np.uint64(0 if last else 7)
+        o = (tree.levels[level] + j) * _8 + side
+        while j != end and (tree.nodes[o] != a or tree.nodes[o + _1] != s):
+            j, o = (j - _1, o - _8) if last else (j + _1, o + _8)
+    return np.int64(j), height(a, s, x, -_INF), _INF
 
 
 # --- the two arms that decide which arms are the k best ---------------------------------------------------------------
-
-# Bounds whose widths change with the number of pulls alone are put in after each pull. Where all widths grow with time,
-# m +- s / sqrt(N) with a scale s common to all arms, the tree holds those of an earlier scale, and a search by branch
-# and bound allows for what they have grown since; after .3 % all are put in again.
-MOST_GROWTH = 0.003  # of the scale, since bounds were last put into the tree
 
 
 class Rivals(NamedTuple):
@@ -269,31 +423,8 @@ def put_running(tree, i, m, C):
 
 
 @part
-def put_scaled(tree, i, m, N, scale):
-    """Put the mean m of N samples of arm i into the tree, and bounds by the width scale / sqrt(N)."""
-    spread = 1.0 / math.sqrt(float(N))
-    put(tree, i, m, m - scale * spread, m + scale * spread, is_inside(tree, i))
-    tree.nodes[np.uint64(i) * _8 + SPREAD] = spread
-
-
-@part
 def rivals(tree):
     """The two arms that decide, by the bounds in the tree; inside are the best by estimate."""
     settle_best(tree)
     h, l = extreme(tree, NEG_LOWER_IN), extreme(tree, UPPER_OUT)  # noqa: E741
     return Rivals(h, l, upper(tree, l) - lower(tree, h))
-
-
-@inlined
-def scaled_rivals(ep, tree, scale):
-    """The same by bounds of this scale, which does not fall; `ep.now.scale` is the one of those in the tree."""
-    growth = scale - ep.now.scale
-    if growth > MOST_GROWTH * ep.now.scale:
-        ep.now.scale, growth = scale, 0.0
-        for i in range(len(ep.pulls)):
-            put_scaled(tree, i, ep.mean[i], ep.pulls[i], scale)
-        build(tree)
-    settle_best(tree)
-    h, low = grown(tree, NEG_LOWER_IN, growth)
-    l, high = grown(tree, UPPER_OUT, growth)  # noqa: E741
-    return Rivals(h, l, high + low)

@@ -21,12 +21,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from bandit_envs.kernels import choice, inlined
+import numpy as np
+
+from bandit_envs.kernels import choice, inlined, part
 
 from ..core.algorithm import Algorithm
 from ..core.confidence import delta_of, scale_of
-from ..core.declared import per_arm, setting
+from ..core.declared import parts_of, per_arm, per_episode, setting
 from ..core.plans import count_pulls, planned, pull
+from ..core.trees import ONE, Tree, build_leads, by_root, grow, is_small, lead, leader, overtaken_by_root, root
 
 SAMPLING = ("hdoc", "lucb-g", "apt-g")
 
@@ -38,10 +41,16 @@ def half_width(N, own):
     return math.sqrt(own.factor * (math.log(own.level) + 2.0 * math.log(n)) / n)
 
 
-@inlined
-def is_open(ep, own, i):
-    """Whether arm i can be neither output nor deleted yet."""
-    return half_width(ep.pulls[i], own) >= abs(ep.mean[i] - own.xi) + own.tolerance
+@part
+def judge(ep, own, i):
+    """Put arm i into the tree, or leave it out where it is output or deleted."""
+    o, N, m, C = np.uint64(i) * np.uint64(8), float(ep.pulls[i]), ep.mean[i], half_width(ep.pulls[i], own)
+    own.undecided[i] = abs(m - own.xi) + own.tolerance <= C
+    index, s = m, -N
+    if own.sampling > 0:
+        index, s = m + C if own.sampling == 1 else -math.sqrt(N) * abs(m - own.xi), 0.0
+    nodes, none = own.tree.nodes, -math.inf
+    nodes[o + ONE], nodes[o + ONE + np.uint64(1)] = (index, s) if own.undecided[i] else (none, none)
 
 
 class HDoC(Algorithm):
@@ -60,6 +69,8 @@ class HDoC(Algorithm):
     level, factor = setting(float), setting(float)  # 4 K / delta and W^2 / 2
     sampling = setting(int)  # its place in `SAMPLING`
     undecided = per_arm(bool)  # the arms that are neither output nor deleted
+    t, x = per_episode(int), per_episode(float)  # the pulls so far; the index of "hdoc" is mean_i + sqrt(x / N_i)
+    tree = parts_of(Tree.of)
 
     def __init__(
         self, task: Any, delta: float | None = None, sampling: str = "hdoc", sigma: float | None = None
@@ -73,32 +84,26 @@ class HDoC(Algorithm):
 
     def begin(ep, own):
         """Every arm has been pulled once."""
+        ep.now.t = count_pulls(ep)
+        ep.now.x = own.factor * math.log(float(ep.now.t))
         for i in range(len(ep.pulls)):
-            own.undecided[i] = is_open(ep, own, i)
+            judge(ep, own, i)
+        build_leads(own.tree, by_root, overtaken_by_root, ep.now.x, False)
 
     def observe(ep, own):
         """Output or delete the arm that has been pulled."""
+        ep.now.t += len(planned(ep))
+        ep.now.x = own.factor * math.log(float(ep.now.t))
         for i in planned(ep):
-            own.undecided[i] = is_open(ep, own, i)
+            judge(ep, own, i)
+            if not is_small(own.tree):  # few arms need no nodes: those that are left were there in the beginning
+                lead(own.tree, i, by_root, overtaken_by_root, ep.now.x, False)
+        grow(own.tree, by_root, overtaken_by_root, ep.now.x, False)
 
     def stops(ep, own):
         """The stopping rule: no arm is left."""
-        return not own.undecided.any()
+        return not own.undecided.any() if is_small(own.tree) else root(own.tree, ONE) == -math.inf
 
     def sample(ep, own):
         """The sampling rule: pull the arm with the largest index of those that are left."""
-        arm, best = 0, -math.inf
-        log_t = own.factor * math.log(float(count_pulls(ep))) if own.sampling == 0 else 0.0
-        for i in range(len(ep.pulls)):
-            if not own.undecided[i]:
-                continue
-            N = float(ep.pulls[i])
-            if own.sampling == 0:
-                index = ep.mean[i] + math.sqrt(log_t / N)
-            elif own.sampling == 1:
-                index = ep.mean[i] + half_width(N, own)
-            else:
-                index = -math.sqrt(N) * abs(ep.mean[i] - own.xi)
-            if index > best:
-                arm, best = i, index
-        pull(ep, arm)
+        pull(ep, leader(own.tree, ONE, by_root, ep.now.x, False, 0)[0])

@@ -17,26 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs.kernels import part
-
 from ..core.agent import LOCAL_PROBLEMS, Ints, Observation, seen_means
 from ..core.algorithm import Algorithm
-from ..core.declared import per_arm, per_episode, setting
+from ..core.declared import per_arm, per_episode, scratch, setting
+from ..core.largest import in_order
 from ..core.phases import budget_for, phase_ends
 from ..core.plans import pull
 
 PASSES = 64  # over Q in a phase, at most: enough for answers on the way, few enough for large budgets
-
-
-@part
-def leave_out(ep, own):
-    """The arm of Q with the largest margin leaves it, and the next phase begins.   [lines 5, 6]"""
-    farthest, largest = 0, -1.0
-    for i in range(len(own.Q)):
-        if own.Q[i] and own.D[i] > largest:
-            farthest, largest = i, own.D[i]
-    own.Q[farthest] = False
-    ep.now.k, ep.now.begun = ep.now.k + 1, 0
 
 
 class SAR(Algorithm):
@@ -46,6 +34,7 @@ class SAR(Algorithm):
     anytime, resumes, bulk, passes, reads = False, False, True, 0, ()
     pulls = setting(Ints)  # of each arm of Q in phases 1 .. K - 1
     Q, D = per_arm(bool), per_arm(float)  # arms still pulled; their margins when a pass is over
+    order = scratch(int)
     k, begun = per_episode(int), per_episode(int)  # phases over, and passes begun in the one after them
 
     def __init__(self, task: Any) -> None:
@@ -70,8 +59,12 @@ class SAR(Algorithm):
 
     def observe(ep, own):
         """A pass over Q is over, and with the last one a phase, and further ones that have no pulls."""
+        j = 0
         while ep.now.k < len(own.pulls) and ep.now.begun >= min(own.pulls[ep.now.k], PASSES):
-            leave_out(ep, own)
+            if j == 0:
+                in_order(own.D, own.Q, own.order)
+            own.Q[own.order[j]] = False  # the arm of Q with the largest margin leaves it   [lines 5, 6]
+            j, ep.now.k, ep.now.begun = j + 1, ep.now.k + 1, 0
 
     def sample(ep, own):
         """The next pass over Q; all passes of a phase together make its pulls.   D2"""

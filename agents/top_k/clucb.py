@@ -24,107 +24,92 @@ import numpy as np
 from bandit_envs.kernels import inlined, part
 
 from ..core.confidence import delta_of, scale_of
-from ..core.declared import parts_of, per_arm, per_episode, scratch, setting
-from ..core.largest import smallest
+from ..core.declared import parts_of, per_arm, per_episode, setting
 from ..core.plans import count_pulls, planned, pull
-from .selection import TopKAgent, gather, rank
+from ..core.trees import (
+    INSIDE,
+    ONE,
+    OTHER,
+    OUTSIDE,
+    Tree,
+    after,
+    build_leads,
+    by_line,
+    extreme,
+    grow,
+    lead,
+    leader,
+    misplaced,
+    overtaken_by_line,
+    root,
+)
+from .selection import TopKAgent, gather
 
-# Reductions of rows of 4 n numbers go in four chains, as each step of a single one would wait for the last. A row that
-# is shorter is filled up with what does not count, see `padded`.
-_1, _2, _3, _4 = (np.uint64(i) for i in range(1, 5))
-
-
-def padded(fill: float) -> Any:
-    """A row over the arms for a computation on one episode, filled up with this number."""
-    return parts_of(lambda E, K: np.full((K + 3) // 4 * 4, fill))
+# What an arm has in the tree: on one side those outside M', on the other those of M', with -w in place of w; then
+# 1 / sqrt(N_i) where only one of M and M' has it; -m_i in M; m_i outside.
+CHANGED, _1, _8 = np.uint64(5), np.uint64(1), np.uint64(8)
 
 
 @inlined
-def largest(x):
-    """The largest number of a row."""
-    a, b, c, d = x[0], x[1], x[2], x[3]
-    for i in range(_4, np.uint64(len(x)), _4):
-        a = x[i] if x[i] > a else a
-        b = x[i + _1] if x[i + _1] > b else b
-        c = x[i + _2] if x[i + _2] > c else c
-        d = x[i + _3] if x[i + _3] > d else d
-    a, c = a if a > b else b, c if c > d else d
-    return a if a > c else c
+def rad_one(ep, own):
+    """rad_i sqrt(N_i)."""
+    return math.sqrt(own.factor * (own.log_level + 3.0 * math.log(float(ep.now.t))))
 
 
 @inlined
-def sum_of(x):
-    """The sum of a row."""
-    a = b = c = d = 0.0
-    for i in range(np.uint64(0), np.uint64(len(x)), _4):
-        a += x[i]
-        b += x[i + _1]
-        c += x[i + _2]
-        d += x[i + _3]
-    return (a + b) + (c + d)
+def put(ep, own, i):
+    """Put what is known of arm i into the tree."""
+    o, m, radius, none = np.uint64(i) * _8, ep.mean[i], 1.0 / math.sqrt(float(ep.pulls[i])), -math.inf
+    inside, chosen, nodes = own.inside[i], own.chosen[i], own.tree.nodes
+    signed = -radius if inside else radius
+    nodes[o + ONE], nodes[o + ONE + _1] = (none, none) if chosen else (m, signed)
+    nodes[o + OTHER], nodes[o + OTHER + _1] = (-m, -signed) if chosen else (none, none)
+    nodes[o + CHANGED] = radius if inside != chosen else none
+    nodes[o + INSIDE], nodes[o + OUTSIDE] = (-m, none) if inside else (none, m)
 
 
 @part
-def kth_largest(w, k, guess, candidates):
-    """The arm with the k-th largest w (K,), k >= 1, where of equal arms the lowest comes first.
+def renew(ep, own, i):
+    """The same in the course of an episode."""
+    put(ep, own, i)
+    lead(own.tree, i, by_line, overtaken_by_line, ep.now.rad, True)
 
-    From the guess it goes to the next larger or smaller number among the w until it is at the k-th largest: from one
-    round to the next that is a step or two. It overwrites `candidates`.
-    """
-    K, x, above, equal = len(w), guess, 0, 0  # how many w are larger than x, and equal to it
-    for i in range(K):
-        above += w[i] > x
-    for i in range(K):
-        equal += w[i] == x
-    for _ in range(K + 1):  # it takes no more steps, unless some w are no numbers
-        if above < k <= above + equal:
-            break
-        up = above >= k
-        for i in range(K):
-            candidates[i] = (-w[i] if w[i] > x else -math.inf) if up else (w[i] if w[i] < x else -math.inf)
-        x = -largest(candidates) if up else largest(candidates)
-        before, equal = equal, 0
-        for i in range(K):
-            equal += w[i] == x
-        above += -equal if up else before
-    place, i = k - above, 0  # the place of the arm among those whose w is x
-    while i < K - 1:
-        place -= w[i] == x
-        if place == 0:
-            return i
-        i += 1
-    return i
+
+@part
+def exchange(ep, own, which, out, into):
+    """Arm `out` leaves a set, and arm `into` enters it."""
+    which[out], which[into] = False, True
+    renew(ep, own, out)
+    renew(ep, own, into)
 
 
 @inlined
-def adjust_means(ep, own):
-    """Set the adjusted means w: m_i - rad_i in M, m_i + rad_i outside. Returns a guess of the k-th largest of them."""
-    n, w, radius = len(ep.mean), own.w, own.inverse_root
-    for i in planned(ep):  # only these have been pulled since the last round
-        radius[i] = 1.0 / math.sqrt(float(ep.pulls[i]))
-    factor = math.sqrt(own.factor * (own.log_level + 3.0 * math.log(float(count_pulls(ep)))))
-    for i in range(n):
-        w[i] = ep.mean[i] + (-factor if own.inside[i] else factor) * radius[i]
-    if ep.now.beginning:
-        for i in range(n):
-            own.work[i] = w[i]
-        return smallest(own.work, n, n - own.k + 1)
-    # The k-th arm of the last round, unless it is the one just pulled, whose adjusted mean may have moved far.
-    return ep.now.kth_w if ep.now.kth == ep.now.last else w[ep.now.kth]
+def rank_adjusted(ep, own):
+    """Put M' in order: of arms with equal w the lowest comes first."""
+    grow(own.tree, by_line, overtaken_by_line, ep.now.rad, True)
+    for _ in range(len(ep.pulls)):
+        out, least, next_least = leader(own.tree, OTHER, by_line, ep.now.rad, True, 0)
+        into, most, next_most = leader(own.tree, ONE, by_line, ep.now.rad, False, 0)
+        if not (most > -least or (most == -least and into < out)):
+            return
+        exchange(ep, own, own.chosen, out, into)
+        if next_most < -next_least:  # so that the others are in order
+            return
 
 
 @inlined
-def compare(ep, own, kth):
-    """How M and M' differ, whose last arm is kth."""
-    w, kth_w, changes, radii = own.w, own.w[kth], own.changes, own.candidates
-    for i in range(len(w)):
-        chosen = (w[i] > kth_w) | ((w[i] == kth_w) & (i <= kth))  # whether the arm is in M'
-        differs, change = chosen != own.inside[i], w[i] if chosen else -w[i]
-        changes[i], radii[i] = change if differs else 0.0, own.inverse_root[i] if differs else -1.0
-    widest, p = largest(radii), 0
-    while p < len(w) - 1 and radii[p] != widest:
-        p += 1
-    ep.now.p, ep.now.difference = p if widest > 0.0 else -1, sum_of(changes)
+def difference(ep, own):
+    """w(M') - w(M), of four sums, of every fourth arm."""
+    a = b = c = d = 0.0
+    i = after(own.tree, CHANGED, -1)
+    while i >= 0:
+        radius = own.tree.nodes[np.uint64(i) * _8 + CHANGED]
+        w = by_line(ep.mean[i], -radius if own.inside[i] else radius, ep.now.rad, 0.0)
+        w, lane = w if own.chosen[i] else -w, i % 4
+        a, b = a + (w if lane == 0 else 0.0), b + (w if lane == 1 else 0.0)
+        c, d = c + (w if lane == 2 else 0.0), d + (w if lane == 3 else 0.0)
+        i = after(own.tree, CHANGED, i)
+    return (a + b) + (c + d)
 
 
 class CLUCB(TopKAgent):
@@ -135,34 +120,41 @@ class CLUCB(TopKAgent):
     promises = ("aggregate", "each", "exact")
 
     tolerance, factor, log_level = setting(float), setting(float), setting(float)  # 2 sigma^2, ln(4 n / delta)
-    inverse_root = per_arm(float)  # 1 / sqrt(N_i): the radius of an arm but for a factor that is the same for all arms
-    kth, kth_w = per_episode(int), per_episode(float)  # the arm with the k-th largest w in the last round, and its w
-    p, difference = per_episode(int), per_episode(float)  # -1 where M' = M; w(M') - w(M)
-    w = scratch(float)
-    changes = padded(0.0)  # what each arm contributes to w(M') - w(M)
-    candidates = padded(-math.inf)  # the numbers of which the largest is wanted
+    chosen = per_arm(bool)  # M'
+    t, rad = per_episode(int), per_episode(float)  # the pulls so far; rad_i of an arm with one of them
+    tree = parts_of(Tree.of)
 
     def begin(ep, own):
-        """Gather M."""
+        """Gather M; M' begins as M."""
         gather(ep, own)
+        ep.now.t = count_pulls(ep)
+        ep.now.rad = rad_one(ep, own)
         for i in range(len(ep.pulls)):
-            own.inverse_root[i] = 1.0 / math.sqrt(float(ep.pulls[i]))
+            own.chosen[i] = own.inside[i]
+            put(ep, own, i)
+        build_leads(own.tree, by_line, overtaken_by_line, ep.now.rad, True)
 
     def observe(ep, own):
-        """M and M', and how they differ."""
-        rank(ep, own)  # M
-        guess = adjust_means(ep, own)
-        kth = kth_largest(own.w, own.k, guess, own.candidates)  # M' are the arms down to this one
-        ep.now.kth, ep.now.kth_w = kth, own.w[kth]
-        compare(ep, own, kth)
+        """M and M'."""
+        ep.now.t += len(planned(ep))
+        ep.now.rad = rad_one(ep, own)
+        for i in planned(ep):
+            renew(ep, own, i)
+        out, into = misplaced(own.tree, INSIDE, OUTSIDE)
+        while out >= 0:
+            exchange(ep, own, own.inside, out, into)
+            out, into = misplaced(own.tree, INSIDE, OUTSIDE)
+        rank_adjusted(ep, own)
 
     def stops(ep, own):
         """The stopping rule: w(M') - w(M) <= the tolerance, as where M' = M."""
-        return ep.now.p < 0 or not ep.now.difference > own.tolerance
+        if root(own.tree, CHANGED) == -math.inf:
+            return True
+        return own.tolerance > -math.inf and not difference(ep, own) > own.tolerance
 
     def sample(ep, own):
-        """The sampling rule: pull p."""
-        pull(ep, ep.now.p)
+        """The sampling rule: pull p, of M or M' alone the arm with the largest radius."""
+        pull(ep, extreme(own.tree, CHANGED))
 
     def __init__(self, task: Any, delta: float | None = None, sigma: float | None = None) -> None:
         super().__init__(task)

@@ -19,14 +19,31 @@ N_i kl(m_i, U*) > beta_i.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
+
+import numpy as np
 
 from bandit_envs.kernels import choice, inlined, part
 
 from ..core.confidence import delta_of, scale_of, tolerance_of
-from ..core.declared import per_episode, setting
-from ..core.plans import arm_at, count_pulls, pull
-from .selection import TopKAgent, rank
+from ..core.declared import parts_of, per_episode, setting
+from ..core.plans import arm_at, count_pulls, planned, pull
+from ..core.trees import (
+    INSIDE,
+    ONE,
+    OTHER,
+    OUTSIDE,
+    Tree,
+    build_leads,
+    by_root,
+    grow,
+    is_small,
+    lead,
+    leader,
+    misplaced,
+    overtaken_by_root,
+)
+from .selection import TopKAgent, gather
 
 K1, A = 405.5, 1.1
 THRESHOLDS = ("2013", "lil")
@@ -34,13 +51,9 @@ STEPS, PRECISION = 64, 1e-13  # of Newton's method
 QUANTUM = 1e-9  # bounds within this of each other tie
 
 
-class Side(NamedTuple):
-    """J, or the arms outside."""
-
-    inside: bool  # J
-    first: int  # the arm to look at first: where it is extreme still, few others are in question
-    beta: float
-    level: float  # lil: d / delta
+# What an arm has in the tree, J on one side and the arms outside on the other: x and N_i, of Gaussian samples -N_i, or
+# a bound that stays and 0; then -m_i in J and m_i outside. x is the mean, mapped, in J mirrored: 1 - x (Gaussian: -x).
+_1, _8 = np.uint64(1), np.uint64(8)
 
 
 @part
@@ -69,32 +82,65 @@ def kl_upper(p, b):
     return min(max(q, p), 1.0)
 
 
-@inlined
-def rate(N, side, own):
-    """beta_i of an arm with N pulls."""
-    return math.log(2.0 * math.log2(2.0 * N) * side.level) if own.lil else side.beta
+@part
+def bound(x, N, beta, least):
+    """U_i, or L_i mirrored; -inf where it is less than `least` for certain."""
+    if not N > 0.0:
+        return by_root(x, N, 2.0 * beta, least)
+    if x < least - QUANTUM and kl(x, least - QUANTUM) > beta / N:
+        return -math.inf
+    return QUANTUM * math.floor(kl_upper(x, beta / N) / QUANTUM + 0.5)  # D4
+
+
+MOST = QUANTUM * math.floor(1.0 / QUANTUM + 0.5)  # of all bounds of bounded samples
+
+
+@part
+def overtaken(most, x, N, other_x, other, beta, first):
+    """The beta at which the bound of another arm may come to be above this one, `most`, which does not fall.
+
+    first: whether it is to come to this one already.
+    """
+    if other <= 0.0:
+        return 0.5 * overtaken_by_root(most, x, N, other_x, other, 2.0 * beta, first)
+    close = most + (-0.5 if first else 0.5) * QUANTUM - 1e-12
+    if close >= 1.0:
+        return math.inf
+    return max(other * kl(other_x, close), beta) if other_x < close else beta
 
 
 @inlined
-def extreme(ep, own, side):
-    """u and U_u, or l and L_l mirrored, 1 - L_l (Gaussian: -L_l)."""
-    which, best = side.first, -math.inf
-    for step in range(-1, len(ep.pulls)):
-        i = side.first if step < 0 else step
-        if own.inside[i] != side.inside or step == side.first:
-            continue
-        N = float(ep.pulls[i])
-        x, b = (ep.mean[i] - own.low) / own.width, rate(N, side, own) / N
-        if own.gaussian:
-            bound = (-x if side.inside else x) + math.sqrt(2.0 * b)
-        else:
-            x = min(max(1.0 - x if side.inside else x, 0.0), 1.0)
-            if x < best - QUANTUM and kl(x, best - QUANTUM) > b:
-                continue
-            bound = QUANTUM * math.floor(kl_upper(x, b) / QUANTUM + 0.5)  # D4
-        if bound > best or (bound == best and i < which):
-            which, best = i, bound
-    return which, best
+def put(ep, own, i):
+    """Put what is known of arm i into the tree."""
+    o, N, x, none = np.uint64(i) * _8, float(ep.pulls[i]), (ep.mean[i] - own.low) / own.width, -math.inf
+    inside, nodes, beta = own.inside[i], own.tree.nodes, ep.now.beta
+    if own.lil:
+        beta = math.log(2.0 * math.log2(2.0 * N) * (own.level * float(len(ep.pulls) - own.k if inside else own.k)))
+    if own.gaussian:
+        x, N = -x if inside else x, -N
+    else:
+        x = min(max(1.0 - x if inside else x, 0.0), 1.0)
+    if own.lil:
+        x, N = bound(x, N, beta, -math.inf), 0.0
+    elif N > 0.0 and not is_small(own.tree) and bound(x, N, beta, MOST) == MOST:
+        x, N = MOST, 0.0
+    nodes[o + ONE], nodes[o + ONE + _1] = (none, none) if inside else (x, N)
+    nodes[o + OTHER], nodes[o + OTHER + _1] = (x, N) if inside else (none, none)
+    nodes[o + INSIDE], nodes[o + OUTSIDE] = (-ep.mean[i], none) if inside else (none, ep.mean[i])
+
+
+@part
+def renew(ep, own, i):
+    """The same in the course of an episode."""
+    put(ep, own, i)
+    lead(own.tree, i, bound, overtaken, ep.now.beta, False)
+
+
+@inlined
+def beta_of(ep, own):
+    """beta in round t of "2013"; 1 otherwise."""
+    x = own.log_level + A * math.log(float(ep.now.t))
+    return 1.0 if own.lil else x + math.log(x)
 
 
 class KLLUCB(TopKAgent):
@@ -114,17 +160,33 @@ class KLLUCB(TopKAgent):
     level, log_level = setting(float), setting(float)  # lil: 1 / delta; else ln(k1 n / delta)
     low, width = setting(float), setting(float)  # samples are mapped by (x - low) / width
     l, u, gap = per_episode(int), per_episode(int), per_episode(float)  # noqa: E741
+    t, beta = per_episode(int), per_episode(float)
+    tree = parts_of(Tree.of)
+
+    def begin(ep, own):
+        """Gather J."""
+        gather(ep, own)
+        ep.now.t = (count_pulls(ep) - len(ep.pulls)) // 2 + 1
+        ep.now.beta = beta_of(ep, own)
+        for i in range(len(ep.pulls)):
+            put(ep, own, i)
+        build_leads(own.tree, bound, overtaken, ep.now.beta, False)
 
     def observe(ep, own):
         """J, and the two that decide: l, in J with the least lower bound; u, outside with the largest upper bound."""
-        rank(ep, own)
-        K, beta = len(ep.pulls), 0.0
-        if not own.lil:
-            t = (count_pulls(ep) - K) // 2 + 1
-            x = own.log_level + A * math.log(float(t))
-            beta = x + math.log(x)
-        ep.now.l, L = extreme(ep, own, Side(True, arm_at(ep, 0), beta, own.level * float(K - own.k)))
-        ep.now.u, U = extreme(ep, own, Side(False, arm_at(ep, 1), beta, own.level * float(own.k)))
+        ep.now.t += len(planned(ep)) // 2
+        ep.now.beta = beta_of(ep, own)
+        for i in planned(ep):
+            renew(ep, own, i)
+        out, into = misplaced(own.tree, INSIDE, OUTSIDE)
+        while out >= 0:
+            own.inside[out], own.inside[into] = False, True
+            renew(ep, own, out)
+            renew(ep, own, into)
+            out, into = misplaced(own.tree, INSIDE, OUTSIDE)
+        grow(own.tree, bound, overtaken, ep.now.beta, False)
+        ep.now.l, L, _ = leader(own.tree, OTHER, bound, ep.now.beta, False, arm_at(ep, 0))
+        ep.now.u, U, _ = leader(own.tree, ONE, bound, ep.now.beta, False, arm_at(ep, 1))
         ep.now.gap = U - (-L if own.gaussian else 1.0 - L)
 
     def stops(ep, own):

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs.kernels import choice, integer, number, part
+from bandit_envs.kernels import choice, inlined, integer, number, part
 
 from ..core import trees
 from ..core.agent import Bools, Floats, Ints, Observation, seen_means
@@ -26,7 +26,23 @@ from ..core.algorithm import Algorithm
 from ..core.confidence import TABULATED, delta_of, lil_table, scale_of, tabulated, tolerance_of
 from ..core.declared import parts_of, per_episode, setting
 from ..core.plans import count_pulls, planned, pull
-from ..core.trees import Tree, put_running, put_scaled, rivals, scaled_rivals
+from ..core.trees import (
+    INSIDE,
+    ONE,
+    OTHER,
+    OUTSIDE,
+    Rivals,
+    Tree,
+    build_leads,
+    by_line,
+    grow,
+    lead,
+    leader,
+    misplaced,
+    overtaken_by_line,
+    put_running,
+    rivals,
+)
 from .elimination import with_best
 
 WIDTHS = ("hoeffding", "lil")
@@ -39,13 +55,60 @@ def beta_scale(t, own):
     return math.sqrt(2.0 * own.factor * (math.log(own.level) + 4.0 * math.log(float(t))))
 
 
+MOST_GROWTH = 0.003  # of the scale, since bounds were last put into the tree
+
+
 @part
 def measure(ep, own, i):
-    """Put the mean and the bounds of arm i into the tree."""
-    if own.lil:
-        put_running(own.tree, i, ep.mean[i], tabulated(ep.pulls[i], own.level, own.factor, own.table))  # D3
+    """Put the mean and the bounds of arm i into the tree, for widths="lil".   D3"""
+    put_running(own.tree, i, ep.mean[i], tabulated(ep.pulls[i], own.level, own.factor, own.table))
+
+
+@part
+def put_scaled(ep, own, i, inside):
+    """Put the mean of arm i, inside High or not, and the bounds m_i +- scale / sqrt(N_i) into the tree."""
+    o, m, none, nodes = np.uint64(i) * np.uint64(8), ep.mean[i], -math.inf, own.tree.nodes
+    spread, below = 1.0 / math.sqrt(float(ep.pulls[i])), np.uint64(1)
+    width = ep.now.scale * spread
+    nodes[o + ONE], nodes[o + ONE + below] = (none, none) if inside else (m + width, spread)
+    nodes[o + OTHER], nodes[o + OTHER + below] = (-(m - width), spread) if inside else (none, none)
+    nodes[o + INSIDE], nodes[o + OUTSIDE] = (-m, none) if inside else (none, m)
+
+
+@part
+def renew(ep, own, i, inside):
+    """The same in the course of an episode."""
+    put_scaled(ep, own, i, inside)
+    lead(own.tree, i, by_line, overtaken_by_line, ep.now.growth, False)
+
+
+@inlined
+def is_high(own, i):
+    """Whether arm i is in High."""
+    return own.tree.nodes[np.uint64(i) * np.uint64(8) + INSIDE] > -math.inf
+
+
+@part
+def scaled_rivals(ep, own, scale):
+    """The two arms that decide, by bounds of this scale, which does not fall; the tree's are of an earlier one."""
+    ep.now.growth = scale - ep.now.scale
+    if ep.now.growth > MOST_GROWTH * ep.now.scale:
+        ep.now.scale, ep.now.growth = scale, 0.0
+        for i in range(len(ep.pulls)):
+            put_scaled(ep, own, i, is_high(own, i))
+        build_leads(own.tree, by_line, overtaken_by_line, 0.0, False)
     else:
-        put_scaled(own.tree, i, ep.mean[i], ep.pulls[i], ep.now.scale)
+        for i in planned(ep):
+            renew(ep, own, i, is_high(own, i))
+    out, into = misplaced(own.tree, INSIDE, OUTSIDE)
+    while out >= 0:
+        renew(ep, own, out, False)
+        renew(ep, own, into, True)
+        out, into = misplaced(own.tree, INSIDE, OUTSIDE)
+    grow(own.tree, by_line, overtaken_by_line, ep.now.growth, False)
+    h, low, _ = leader(own.tree, OTHER, by_line, ep.now.growth, False, 0)
+    l, high, _ = leader(own.tree, ONE, by_line, ep.now.growth, False, 0)  # noqa: E741
+    return Rivals(h, l, high + low)
 
 
 class LUCB(Algorithm):
@@ -73,7 +136,8 @@ class LUCB(Algorithm):
     level, factor = setting(float), setting(float)  # lil: delta / n and c sigma^2; else k1 n / delta and sigma^2
     table = setting(Floats)  # lil: the widths after 0, 1, ... pulls; else nothing
     t = per_episode(int)  # rounds so far
-    scale = per_episode(float)  # Hoeffding widths in the tree are scale / sqrt(N)
+    # Hoeffding widths in the tree are scale / sqrt(N), and have grown by growth / sqrt(N) since.
+    scale, growth = per_episode(float), per_episode(float)
     h, l, gap = per_episode(int), per_episode(int), per_episode(float)  # noqa: E741
     tree = parts_of(Tree.of)  # the bounds of the arms; High is inside
 
@@ -81,19 +145,24 @@ class LUCB(Algorithm):
         """Every arm has been pulled once: arms 0 .. k - 1 are High until they are ranked."""
         n = len(ep.pulls)
         for i in range(n):
-            trees.put(own.tree, i, 0.0, -math.inf, math.inf, i < own.k)
             if own.lil:
+                trees.put(own.tree, i, 0.0, -math.inf, math.inf, i < own.k)
                 measure(ep, own, i)
+            else:
+                put_scaled(ep, own, i, i < own.k)
         if own.lil:
             trees.build(own.tree)
         ep.now.t = (count_pulls(ep) - n) // 2  # 0, unless the state was built in the middle of an episode
 
     def observe(ep, own):
         """Take in the samples of the last round: High, and the two arms that decide."""
-        for i in planned(ep):
-            measure(ep, own, i)
-            trees.refresh(own.tree, i)
-        found = rivals(own.tree) if own.lil else scaled_rivals(ep, own.tree, beta_scale(ep.now.t + 1, own))
+        if own.lil:
+            for i in planned(ep):
+                measure(ep, own, i)
+                trees.refresh(own.tree, i)
+            found = rivals(own.tree)
+        else:
+            found = scaled_rivals(ep, own, beta_scale(ep.now.t + 1, own))
         ep.now.h, ep.now.l, ep.now.gap = found.h, found.l, found.gap
 
     def stops(ep, own):

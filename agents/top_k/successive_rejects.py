@@ -21,29 +21,23 @@ import numpy as np
 from bandit_envs.kernels import part
 
 from ..core.agent import Ints
-from ..core.declared import setting
-from ..core.largest import keep_largest, nth_largest, size_of
+from ..core.declared import scratch, setting
+from ..core.largest import in_order, size_of
 from ..core.phases import budget_for, phase_ends
 from .elimination import SetAlgorithm, finish, measure, pull_undecided
 
 
 @part
-def decide(m, S, A, k, work):
-    """Decide on the arm of S with the largest gap: out of S, and into A where it is the best.
+def decide(m, S, A, order, low, high, wanted):
+    """Decide on the arm of S, order[low:high], with the largest gap; returns whether it is the best, which A takes.
 
     The gap of the r-th best arm is m_(r) - m_(wanted + 1) where r <= wanted, else m_(wanted) - m_(r): the largest one
     is that of the best arm or that of the worst.
     """
-    size, wanted = size_of(S), k - size_of(A)  # 0 < wanted < size
-    first, last = nth_largest(m, S, 1, work), nth_largest(m, S, size, work)
-    of_best, of_worst = first - nth_largest(m, S, wanted + 1, work), nth_largest(m, S, wanted, work) - last
-    if not of_best > of_worst:  # D1
-        keep_largest(m, S, size - 1, work)
-        return
-    best = 0
-    while not (S[best] and m[best] == first):
-        best += 1
-    S[best], A[best] = False, True
+    best, worst, last = order[low], order[high - 1], low + wanted  # 0 < wanted < high - low
+    accepts = m[best] - m[order[last]] > m[order[last - 1]] - m[worst]  # D1
+    S[best if accepts else worst], A[best] = False, A[best] | accepts
+    return accepts
 
 
 @part
@@ -59,6 +53,7 @@ class SuccessiveRejects(SetAlgorithm):
     name = "successive-rejects"
     source = "Audibert, Bubeck & Munos, COLT 2010; Bubeck, Wang & Viswanathan, ICML 2013"
     anytime = False
+    order = scratch(int)
     phases = setting(Ints)  # pulls of each arm of S in phases 1 .. n - 1
 
     def __init__(self, task: Any) -> None:
@@ -69,11 +64,13 @@ class SuccessiveRejects(SetAlgorithm):
     def observe(ep, own):
         """A phase is over, and further ones that have no pulls."""
         measure(ep, own)
-        while True:
-            decide(own.m, own.S, own.A, own.k, own.work)
+        low, high, wanted = 0, in_order(own.m, own.S, own.order), own.k - size_of(own.A)
+        more = True
+        while more:
+            accepts = decide(own.m, own.S, own.A, own.order, low, high, wanted)
+            low, high, wanted = low + accepts, high - (not accepts), wanted - accepts
             ep.now.round += 1
-            if is_over(own) or own.phases[ep.now.round] > 0:
-                break
+            more = 0 < wanted < high - low and own.phases[ep.now.round] == 0
 
     def sample(ep, own):
         """The sampling rule: pull each arm of S; when all is decided none, and the answer is A, and the best of S."""

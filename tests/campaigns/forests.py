@@ -13,17 +13,23 @@ from numpy.typing import NDArray
 
 from agents.core.trees import (
     ESTIMATE,
+    FEW,
     LOWER,
     NEG_LOWER_IN,
-    SPREAD,
+    ONE,
+    OTHER,
     UPPER,
     UPPER_OUT,
     Tree,
     build,
+    by_line,
     extreme,
-    grown,
+    grow,
     is_inside,
+    lead,
+    leader,
     lower,
+    overtaken_by_line,
     put,
     refresh,
     root,
@@ -52,13 +58,21 @@ def _extremes(tree: Any) -> Any:
 
 
 @jit
-def _spread(tree: Any, i: Any, spread: Any) -> Any:
-    tree.nodes[np.uint64(8 * i) + SPREAD] = spread
+def _line(tree: Any, i: Any, a: Any, s: Any, inside: Any) -> Any:
+    o = np.uint64(8 * i)
+    for side, here in ((ONE, not inside), (OTHER, inside)):
+        tree.nodes[o + side], tree.nodes[o + side + np.uint64(1)] = (a, s) if here else (-np.inf, -np.inf)
 
 
 @jit
-def _grown(tree: Any, growth: Any) -> Any:
-    return grown(tree, NEG_LOWER_IN, growth), grown(tree, UPPER_OUT, growth)
+def _lead(tree: Any, i: Any, x: Any, last: Any) -> Any:
+    lead(tree, i, by_line, overtaken_by_line, x, last)
+
+
+@jit
+def _leaders(tree: Any, x: Any, last: Any) -> Any:
+    grow(tree, by_line, overtaken_by_line, x, last)
+    return leader(tree, ONE, by_line, x, False, 0), leader(tree, OTHER, by_line, x, last, 0)
 
 
 class Plain:
@@ -176,26 +190,39 @@ def check_best(K: int, ties: bool) -> None:
         assert moved > 0 or k in (0, K) or K < 4
 
 
-def check_growth(K: int, trials: int) -> None:
-    """Extremes under growth, as a scan finds them, ties to the lowest arm; the tree holds the bounds before it."""
-    g = np.random.default_rng(K)
+def check_growth(K: int, trials: int) -> int:
+    """Leaders of both sides as x grows and arms change, as a scan finds them, ties to the lowest arm or to the last.
+
+    Returns how often the leader of a side has changed while no arm has: overtaken, as x grew.
+    """
+    g, overtaken = np.random.default_rng(K), 0
     for trial in range(trials):
-        tree = Tree.of(1, K)
-        coarse = trial % 2 == 0  # many ties
-        m = g.integers(0, 4, K) / 4 if coarse else g.random(K)
-        spread = 1 / np.sqrt(g.integers(1, 4 if coarse else 400, K))
-        inside = g.random(K) < g.choice([0.1, 0.5, 0.9])
-        growth = float(g.choice([0.0, 0.01, 0.5, 4.0]))
+        tree, coarse, last = Tree.of(1, K), trial % 2 == 0, bool(g.random() < 0.5)  # coarse: many ties
+        a, s = np.zeros(K), np.zeros(K)
+        inside, x = g.random(K) < g.choice([0.1, 0.5, 0.9]), 0.5
         for i in range(K):
-            _put(tree, i, m[i], m[i] - spread[i], m[i] + spread[i], bool(inside[i]))
-            _spread(tree, i, spread[i])
-        build(tree)
-        (h, low), (rival, high) = _grown(tree, growth)
-        lows = np.where(inside, -(m - spread) + growth * spread, -np.inf)
-        highs = np.where(inside, -np.inf, m + spread + growth * spread)
-        for found, values in (((h, low), lows), ((rival, high), highs)):
-            expected = (int(np.argmax(values)), values.max()) if values.max() > -np.inf else (-1, -np.inf)
-            assert found == expected
+            a[i], s[i] = (g.integers(0, 4) / 4, 1 / np.sqrt(g.integers(1, 4))) if coarse else (g.random(), g.normal())
+            _line(tree, i, a[i], s[i], bool(inside[i]))
+        for i in range(0, K, 8):
+            _lead(tree, i, x, last)
+        before = None
+        for step in range(30):
+            if step % 3 == 0:
+                i, before = int(g.integers(K)), None
+                a[i], inside[i] = g.integers(0, 4) / 4 if coarse else g.random(), g.random() < 0.5
+                _line(tree, i, a[i], s[i], bool(inside[i]))
+                _lead(tree, i, x, last)
+            x += float(g.choice([0.0, 0.01, 0.3]))
+            found, values = _leaders(tree, x, last), a + x * s
+            for (arm, most, rest), side, of_last in zip(found, (~inside, inside), (False, last), strict=True):
+                arms = np.flatnonzero(side & (values == np.where(side, values, -np.inf).max()))
+                assert arm == (arms[-1 if of_last else 0] if len(arms) else -1)
+                assert not len(arms) or most == values[arm]
+                others = np.delete(np.where(side, values, -np.inf), arm) if len(arms) else values
+                assert rest == (np.max(others, initial=-np.inf) if len(arms) and K <= FEW else np.inf)
+            overtaken += before is not None and before != [arm for arm, *_ in found]
+            before = [arm for arm, *_ in found]
+    return overtaken
 
 
 def main() -> None:
@@ -203,7 +230,7 @@ def main() -> None:
         for ties in (True, False):
             check_boundary(K, ties)
             check_best(K, ties)
-        check_growth(K, 1000)
+        assert check_growth(K, 100) > 20
 
 
 if __name__ == "__main__":
