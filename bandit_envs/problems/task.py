@@ -386,7 +386,9 @@ class Task:
 
         None where the problem has no evidence, and where the arms have too many pairs to look at.
         """
-        if not self.make_problem().local and self.K > MOST_PAIRED:
+        problem = self.make_problem()
+        few = problem.local or (problem.answer_size == 1 and not self.items)  # pairs of one arm
+        if not few and self.K > MOST_PAIRED:
             return None
         with contextlib.suppress(ValueError):
             return self.certifier() if own is None else own

@@ -77,3 +77,26 @@ def test_arms_that_are_alike_are_marked() -> None:
 def test_looks_at_many_arms_are_a_share_of_them_apart() -> None:
     assert [for_many(K) for K in (10, 127, 128, 1000, 1024, 10_000, 10**6)] == [0, 0, 1, 61, 64, 625, 62_500]
     assert next_look(10**6, 10**6) == 1_062_500
+
+
+def test_classes_find_the_same_far_from_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bound that forgot the rounding of far means skipped the closest pair: seven times the pulls at 1e8."""
+    monkeypatch.setattr(policy, "MANY", 1)
+    means, found = np.random.default_rng(0).normal(size=60), []
+    for offset in (0.0, 1e8):
+        instance = {"distribution": "gaussian", "mean": (offset + means).tolist(), "sd": 1.0}
+        kwargs = {"instance": instance, "delta": 0.05, "epsilon": 0.1, "max_pulls": 50_000}
+        result = agents.evaluate(["top-two"], "BestArm", env_kwargs=kwargs, episodes=3, seed=3)
+        found.append(result.episodes["total_pulls"].tolist())
+    assert found[0] == found[1]
+
+
+def test_a_budget_is_spent_where_no_instance_makes_the_answer_wrong() -> None:
+    """Its alternative was read beyond an episode's end: some stopped early, and answers depended on the batch."""
+    kwargs = {"instance": {"distribution": "bernoulli", "mean": [0.1, 0.3, 0.6, 0.85]}, "budget": 40}
+    given, found = kwargs | {"epsilon": 0.3, "slack": 0.9}, []
+    for batch in (None, 1):
+        result = agents.evaluate(["top-two"], "AllGood", env_kwargs=given, episodes=20, seed=5, batch=batch)
+        assert result.episodes["total_pulls"].eq(40).all()
+        found.append((result.pulls["pulls"].tolist(), result.episodes["score"].tolist()))
+    assert found[0] == found[1]
