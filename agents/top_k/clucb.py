@@ -37,6 +37,7 @@ from ..core.trees import (
     by_line,
     extreme,
     grow,
+    is_small,
     lead,
     leader,
     misplaced,
@@ -108,7 +109,13 @@ def difference(ep, own):
         w, lane = w if own.chosen[i] else -w, i % 4
         a, b = a + (w if lane == 0 else 0.0), b + (w if lane == 1 else 0.0)
         c, d = c + (w if lane == 2 else 0.0), d + (w if lane == 3 else 0.0)
-        i = after(own.tree, CHANGED, i)
+        if is_small(own.tree):
+            i += 1
+            while i < len(ep.pulls) and own.inside[i] == own.chosen[i]:
+                i += 1
+            i = i if i < len(ep.pulls) else -1
+        else:
+            i = after(own.tree, CHANGED, i)
     return (a + b) + (c + d)
 
 
