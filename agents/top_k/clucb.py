@@ -84,7 +84,7 @@ def exchange(ep, own, which, out, into):
     renew(ep, own, into)
 
 
-@inlined
+@part
 def rank_adjusted(ep, own):
     """Put M' in order: of arms with equal w the lowest comes first."""
     grow(own.tree, by_line, overtaken_by_line, ep.now.rad, True)
@@ -98,7 +98,7 @@ def rank_adjusted(ep, own):
             return
 
 
-@inlined
+@part
 def difference(ep, own):
     """w(M') - w(M), of four sums, of every fourth arm."""
     a = b = c = d = 0.0
