@@ -196,10 +196,10 @@ def closest_pair(sides, book, classes, all_arms):
     """The arm whose row is the least of all, the first of equals, with its partner and value in the book."""
     least, row, partner, good = math.inf, -1, -1, the_kind(sides.kind) == ALL_GOOD
     others, best, limit = all_arms if good else classes, _best(book, all_arms) if good else -1, math.inf
-    i, j = sides.row, max(sides.row, 0)
-    j = book.partner[j]
-    if i >= 0 and j >= 0 and i != j and book.inside[i] and (good or not book.inside[j]):
-        limit = pair_statistic(sides, book, i, j)  # of the pair of the last time: not less than the least of all
+    last = max(sides.row, 0)
+    j = book.partner[last]
+    if sides.row >= 0 and j >= 0 and last != j and book.inside[last] and (good or not book.inside[j]):
+        limit = pair_statistic(sides, book, last, j)  # of the pair of the last time: not less than the least of all
     for place in range(classes.sizes[0]):
         i = classes.head[place]
         if book.inside[i]:

@@ -161,15 +161,24 @@ def observe(case):
 
 @part
 def find(case):
-    """Put down the closest alternative: its row, the value of this, and the `Alternative`."""
+    """Put down the closest alternative: its row, the value of this, and the `Alternative`.
+
+    Where no instance makes the answer wrong, the row is -1, and the arm with the fewest pulls stands for it.
+    """
     desk = case.desk
     if the_search(desk.search) == CLASSES:
         desk.row = closest_pair(desk, case.book, case.classes, case.all_arms)
     else:
         desk.row = cheapest(desk, case.book)
-    i = max(desk.row, 0)
-    one = moved(desk, case.book, i, case.book.partner[i])
-    desk.value = case.book.value[i]
+    if desk.row < 0:
+        rare = 0
+        for i in range(desk.K):
+            rare = i if case.shown.pulls[0, i] < case.shown.pulls[0, rare] else rare
+        desk.value = desk.down = desk.up = math.inf
+        desk.lowered = desk.raised = rare
+        return
+    desk.value = case.book.value[desk.row]
+    one = moved(desk, case.book, desk.row, case.book.partner[desk.row])
     desk.lowered, desk.raised, desk.down, desk.up = one
 
 

@@ -25,6 +25,7 @@ from .values import LIKELIHOOD, mixed, scale, shared_cost
 
 LN2, ABOVE_CHORD = math.log(2.0), 0.05967
 ROUNDED, TINY = 1e-9, 1e-300  # more than rounding errors amount to; to divide by
+FAR_ROUNDED = 2.0**-47  # of a mean, more than what its rounding, and that of a gap, amounts to
 INNER = 0.01  # of the interval in which y lies, the share at each end that is left out
 # What a bound is made of: the square of the gap, which is the cost of Gaussian arms; the sub-Gaussian mixture; of
 # Bernoulli arms, the cost from below or above, or the better one of that and the mixture.
@@ -107,11 +108,15 @@ def bound(kind, rho, above, lower, raised, move):
 
 @inlined
 def pair_bound(numbers, lower, raised, move):
-    """A quicker bound from below of one `pair_value`, by squares: no Bernoulli divergence is less. -inf: none."""
+    """A quicker bound from below of one `pair_value`, by squares: no Bernoulli divergence is less. -inf: none.
+
+    It allows for the rounding of means that are far from 0.
+    """
     if numbers[BOUNDARY] == MIXTURE or not (move.a > 0.0 and lower.weight > 0.0 and raised.weight > 0.0):
         return -math.inf
     v = 0.25 if distribution_of(numbers) == BERNOULLI else numbers[VARIANCE]
-    less, more = Arm(lower.mean, lower.weight, v, lower.penalty), Arm(raised.mean, raised.weight, v, raised.penalty)
+    m = lower.mean - FAR_ROUNDED * (abs(lower.mean) + abs(raised.mean))
+    less, more = Arm(m, lower.weight, v, lower.penalty), Arm(raised.mean, raised.weight, v, raised.penalty)
     return bound(SQUARE, 0.0, 0.0, less, more, move)
 
 

@@ -53,6 +53,7 @@ from .values import arm_value
 TWIN = 2  # a mark on top of 0 and 1
 BOUNDS_AFTER = 32  # bounds of the pairs of an arm are looked at after K / BOUNDS_AFTER of them
 HASHED = 1e6  # means that differ by much less have neighbouring places
+BOUNDS_SPARE = 0.01  # nats beyond the limit, more than the rounding of means that are not in doubt amounts to
 AT_MOST = math.log(4.0)  # no value exceeds the cost of its arms by more
 
 
@@ -285,7 +286,7 @@ def bound_pairs(given, i, move, limit):
     numbers, pulls, mean, variance, scratch, _, out = given
     K, bound = len(pulls), out[2 + 2 * len(pulls) :]
     refresh(numbers, pulls, mean, variance, scratch, 0, K)
-    need = limit - (math.log1p(-CONTRAST) if numbers[PAIRS_AT] != 0.0 else 0.0)
+    need = limit + BOUNDS_SPARE - (math.log1p(-CONTRAST) if numbers[PAIRS_AT] != 0.0 else 0.0)
     arms = Arms(mean, scratch[2 * K : 3 * K], scratch[3 * K : 4 * K])
     pair_bounds(numbers, arms, i, True, move, need, False, bound)
     for j in range(K):  # the bounds are of the scale as it is without doubts
