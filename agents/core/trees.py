@@ -369,7 +369,8 @@ def grow(tree: Tree, height, overtaken, x, last):
 @inlined
 def _scanned(tree: Tree, side, height, x, last, first):
     """`leader` of a small tree."""
-    nodes, which, best, second, arms = tree.nodes, np.uint64(first), -_INF, -_INF, tree.levels[1]
+    which: Any = np.uint64(first)
+    nodes, best, second, arms = tree.nodes, -_INF, -_INF, tree.levels[1]
     if nodes[which * _8 + side] > -_INF:
         best = height(nodes[which * _8 + side], nodes[which * _8 + side + _1], x, -_INF)
     for block in range(np.uint64(0), arms, _8):

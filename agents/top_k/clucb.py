@@ -37,6 +37,7 @@ from ..core.trees import (
     by_line,
     extreme,
     grow,
+    is_small,
     lead,
     leader,
     misplaced,
@@ -83,7 +84,7 @@ def exchange(ep, own, which, out, into):
     renew(ep, own, into)
 
 
-@inlined
+@part
 def rank_adjusted(ep, own):
     """Put M' in order: of arms with equal w the lowest comes first."""
     grow(own.tree, by_line, overtaken_by_line, ep.now.rad, True)
@@ -97,7 +98,7 @@ def rank_adjusted(ep, own):
             return
 
 
-@inlined
+@part
 def difference(ep, own):
     """w(M') - w(M), of four sums, of every fourth arm."""
     a = b = c = d = 0.0
@@ -108,7 +109,13 @@ def difference(ep, own):
         w, lane = w if own.chosen[i] else -w, i % 4
         a, b = a + (w if lane == 0 else 0.0), b + (w if lane == 1 else 0.0)
         c, d = c + (w if lane == 2 else 0.0), d + (w if lane == 3 else 0.0)
-        i = after(own.tree, CHANGED, i)
+        if is_small(own.tree):
+            i += 1
+            while i < len(ep.pulls) and own.inside[i] == own.chosen[i]:
+                i += 1
+            i = i if i < len(ep.pulls) else -1
+        else:
+            i = after(own.tree, CHANGED, i)
     return (a + b) + (c + d)
 
 
