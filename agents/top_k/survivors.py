@@ -13,8 +13,9 @@ screening   i is out where m_i - m_j < -eta c sqrt((n1 - 1) / e) for a j, with c
             chi-squares of n1 - 1 degrees of freedom
 GSP holds   independent Gaussian samples (of others means of batches, nearly), of any variances: the answer is within z
             of the best with probability 1 - delta
-PASS        t_i = n_i / V_i, g(t) = sqrt((c + ln(t + 1)) (t + 1)): i is out where m_i is below the average of m over S
-            by more than g(t_i) / t_i. S gets further samples until one arm is left
+PASS        t_i = n_i s^2 / V_i, s the scale of the task, so that units do not matter; g(t) = sqrt((c + ln(t
+            + 1)) (t + 1)): i is out where m_i is below the average of m over S by more than s g(t_i) / t_i.
+            S gets further samples until one arm is left
 PASS holds  no probability of a correct selection, but one of losing the best arm, for any number of arms: Brownian
             motion ever leaves +-g(t) with probability exp(-c / 2) = delta at most. That is for variances that
             are known, and a standard that is known and not above the best mean; here it holds nearly
@@ -22,7 +23,7 @@ departures  D1 GSP's stage 0, which measures how long samples take, is left out:
             D2 GSP's groups are the paper's cores: arm i is of group i modulo `groups`, and is screened against those of
                its group, and the arm with the largest mean of all (the paper: the best arm of each core)
             D3 PASS: all of S get `step` samples, and are then held to their average; on the paper's cores one by one
-            D4 PASS ends, too, where n_i is `most`, or, without it, where g(t_i) / t_i <= epsilon for all of S; the
+            D4 PASS ends, too, where n_i is `most`, or, without it, where s g(t_i) / t_i <= epsilon for all of S; the
                answer has the largest mean of S (the paper's answer is S)
             D5 ties go to the lowest arm
 
@@ -167,7 +168,8 @@ class PASS(SetAlgorithm):
     name, source = "pass", "after Pei, Nelson & Hunter, Operations Research 2024"
     solves, needs = ("BestArm",), "delta"
     promises, stops, reads = ("aggregate", "each"), True, ("total", "variance")
-    epsilon, c, first, step, most = setting(float), setting(float), setting(int), setting(int), setting(int)
+    epsilon, c, scale = setting(float), setting(float), setting(float)
+    first, step, most = setting(int), setting(int), setting(int)
     V, n, over = per_arm(float), per_arm(int), per_episode(bool)
 
     def observe(ep, own):
@@ -178,8 +180,9 @@ class PASS(SetAlgorithm):
             standard += own.m[i] / size if S[i] else 0.0
         for i in range(len(S)):
             if S[i]:
-                r = own.V[i] / own.n[i]
-                width = math.sqrt((own.c + math.log1p(1.0 / r)) * (r + 1.0) * r) if r > 0 else 0.0  # g(t) / t
+                r = own.V[i] / own.n[i] / own.scale**2
+                g = math.sqrt((own.c + math.log1p(1.0 / r)) * (r + 1.0) * r) if r > 0 else 0.0  # g(t) / t
+                width = own.scale * g
                 S[i] = own.m[i] - standard >= -width
                 done &= not S[i] or (own.n[i] >= own.most if own.most > 0 else width <= own.epsilon)
         ep.now.over = done or size_of(S) == 1
@@ -196,6 +199,7 @@ class PASS(SetAlgorithm):
         self, task: Any, delta: float | None = None, first: int = 10, step: int = 1, most: int | None = None
     ) -> None:
         super().__init__(task)
+        self.scale = float(self.task.sigma)
         self.c = -2 * math.log(delta_of(self.name, self.task, delta))
         self.first, self.step = integer("first", first, 2, 10**6), integer("step", step, 1, 10**6)
         self.most = 0 if most is None else integer("most", most, 1, 2**39)

@@ -134,7 +134,7 @@ def test_survivors_are_their_twins(distribution: str, K: int) -> None:
         twin = lambda agent, f=first, b=beta, r=rounds, G=groups: gsp(K, 0.2, f, b, r, G, agent.eta, agent.h)
         single_twins(twin, f"gsp(first={first}, beta={beta}, rounds={rounds}, groups={groups})", **rules)
     for first, step, most, delta in ((10, 1, None, 0.1), (4, 7, 30, 0.8), (2, 2, 9, 0.4)):
-        other = lambda _, f=first, s=step, m=most, d=delta: pass_(K, 0.2, f, s, m, -2 * math.log(d))
+        other = lambda one, f=first, s=step, m=most: pass_(K, 0.2, f, s, m, one.c, one.scale)
         single_twins(other, f"pass(first={first}, step={step}, most={most}, delta={delta})", **rules)
 
 

@@ -111,7 +111,7 @@ SHARES = {
         "pi2": 0.5,
     },
     **{"pi3": 0.5, "ugape": 0.5, "direct": 10.0, "halving": 10.0, "incremental": 10.0, "adaptive-top-k": 10.0},
-    **{"batched-elimination": 3.0, "tri-bbai": 3.0, "opt-bbai": 30.0},
+    **{"batched-elimination": 3.0, "tri-bbai": 3.0, "opt-bbai": 30.0, "gsp": 10.0},
     **{"improved-top-k": 10.0, "fareast": 5.0, "median-elimination": 10.0},
 }
 CERTIFIED = [
@@ -141,6 +141,7 @@ AGENTS: dict[str, list[str]] = {
         "median-elimination",
         "lucb(stop='certificate')",
         *BATCHED,
+        "gsp",
     ],
     "TopK": [*CERTIFIED, *TOP_TWO, *OWN_TOP_K, "kl-lucb(stop='certificate')", "ocba-m(stop='certificate')"],
     "AllGood": [
@@ -161,15 +162,24 @@ AGENTS: dict[str, list[str]] = {
 }
 OFTEN = {"evidence": 2, "uniform(stop='certificate')": 3}  # on every second instance, and on every third one
 FEW = {"Feasible": 8, "AllGood": 5}  # instances that each other agent meets of a problem, at most; 4 of others
-NEED_TOLERANCE = ("direct", "halving", "incremental", "adaptive-top-k", "improved-top-k", "median-elimination", "pi1")
+NEED_TOLERANCE = (
+    "gsp",
+    "direct",
+    "halving",
+    "incremental",
+    "adaptive-top-k",
+    "improved-top-k",
+    "median-elimination",
+    "pi1",
+)
 WIDE = 0.6  # the least epsilon of these, as a share of how far means are that differ much
 
 
 def _fits(agent: str, instance: Instance) -> bool:
     """Whether the agent runs on the instance, and can stop there."""
     gaussian = instance.distribution.startswith("Gaussian")
-    if "student" in agent:
-        return gaussian
+    if ("student" in agent or agent == "gsp") and not gaussian:
+        return False
     if agent == "evidence(distribution='gaussian')":  # where that is not the default
         return not gaussian
     if agent == "kl-lucb(sigma=0.5)":

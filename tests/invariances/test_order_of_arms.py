@@ -139,7 +139,7 @@ def moves_along(agent: Any) -> str:
 # Whose next arm depends on its place: those that go through a round in the order of the arms, or draw arms at random.
 IN_ORDER = {
     *("uniform", "sar", "fareast", "racing", "opt-mai", "pi1", "pi2", "pi3", "adapt", "adaptive-top-k", "direct"),
-    *("batched-elimination", "tri-bbai", "opt-bbai"),
+    *("batched-elimination", "tri-bbai", "opt-bbai", "kt", "fbkt", "gsp", "pass"),
     *("successive-rejects", "sequential-halving", "halving", "incremental", "improved-top-k", "median-elimination"),
 }
 DRAWN = {"random"}

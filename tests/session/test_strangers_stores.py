@@ -135,8 +135,8 @@ def test_of_two_runs_of_one_name_that_begin_together_one_measures_all(
         all_asked.wait()
         return float(arm == "a")
 
-    def together(run: running.Running, held: Any) -> Any:
-        seen = look(run, held)
+    def together(run: running.Running, held: Any, most: int) -> Any:
+        seen = look(run, held, most)
         if run.me not in first:
             first.add(run.me)
             both.wait()

@@ -21,6 +21,7 @@ from bandit_envs import Task
 # Agents that stop, but not where a task names a delta alone: learned ones, and oracles. And one whose delta bounds the
 # share of wrong arms among those that it finds, not the chance of a wrong answer: test_control_agents counts these.
 NO_PROMISE = {("AllGood", "lucb"), ("AllGood", "ppo"), ("Feasible", "evolved")}
+NO_PROMISE |= {("BestArm", "kt"), ("BestArm", "pass")}  # of a best arm that is far ahead; nearly, of known variances
 NO_PROMISE |= {("Threshold", "jamieson-jain"), ("BetterThanControl", "jamieson-jain")}
 EPISODES = 200  # of a cell more than 95 errors at delta = .3, than 45 at .1: one that errs twice as often is seen
 

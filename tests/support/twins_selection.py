@@ -87,7 +87,7 @@ def gsp(K: int, z: float, n1: int, beta: float, rounds: int, G: int, eta: float,
     return {max(S, key=lambda i: (fmean(x[i]), -i))}
 
 
-def pass_(K: int, epsilon: float, n1: int, step: int, most: int | None, c: float) -> Twin:
+def pass_(K: int, epsilon: float, n1: int, step: int, most: int | None, c: float, s: float = 1.0) -> Twin:
     """The head of agents/top_k/survivors.py: what is below the average of the survivors is out."""
     x: list[list[float]] = [[] for _ in range(K)]
     S, times = list(range(K)), n1
@@ -98,8 +98,8 @@ def pass_(K: int, epsilon: float, n1: int, step: int, most: int | None, c: float
         V, standard, times = [variance(one[:n1]) for one in x], fmean(fmean(x[i]) for i in S), step
 
         def width(i: int, V: list[float] = V) -> float:
-            t = len(x[i]) / V[i] if V[i] else math.inf
-            return math.sqrt((c + math.log(t + 1)) * (t + 1)) / t if V[i] else 0.0
+            t = len(x[i]) * s * s / V[i] if V[i] else math.inf
+            return s * math.sqrt((c + math.log(t + 1)) * (t + 1)) / t if V[i] else 0.0
 
         S = [i for i in S if fmean(x[i]) - standard >= -width(i)]
         done = all(len(x[i]) >= most if most else width(i) <= epsilon for i in S)
