@@ -28,7 +28,7 @@ from .paired_elimination import PairedElimination
 BOUNDARIES = ("mixture", "product", "kaufmann-koolen", "nominal")
 PRICE = 4.0  # about what two mixtures over bets cost, in nats
 CONTRAST_PRICE = 1.5  # about what a contrast costs
-MANY, FEW = 128, 16  # arms, from which on they have classes: where the answer has K / FEW of them, or K is larger yet
+MANY, FEW = 128, 8  # arms, from which on they have classes: of BestArm; of others FEW times as many
 HELD = 0.5  # an arm of N pulls is pulled HELD sqrt(N) times in a row
 
 
@@ -353,9 +353,8 @@ class CertifiedAlgorithm(Algorithm):
         """How alternatives are searched for: of many arms by classes, where the pulls of an arm say its penalty."""
         sides, numbers = self.sides, self._alone.numbers
         alike = sides.distribution == GAUSSIAN or (sides.distribution == BERNOULLI and numbers[BOUNDARY] != MIXTURE)
-        few = sides.kind == TOP_K and FEW * sides.k <= self.task.K  # pairs of classes
-        many = few or (sides.kind in (TOP_K, ALL_GOOD) and self.task.K >= FEW * MANY // 2)
-        many = many and self.task.K >= MANY and self._weighed not in (KEPT, MEANS)
+        least = MANY if sides.kind == TOP_K and sides.k == 1 else MANY * FEW  # with few classes on either side
+        many = sides.kind in (TOP_K, ALL_GOOD) and self.task.K >= least and self._weighed not in (KEPT, MEANS)
         return CLASSES if many and alike else ROWS
 
     @property

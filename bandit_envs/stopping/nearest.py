@@ -392,7 +392,7 @@ def all_good_nearest(given, inside_alone=False):
                     decided(out, pulls, True, i, i)
                     return
         elif not inside_alone:
-            most, better = by_one(numbers, pulls, mean, variance, scratch, i, best)
+            most, better = by_one(numbers, pulls, mean, variance, scratch, i, best, least_out)
             lowered, raised, is_pair = better, i, True
             if decides:
                 if most < numbers[NEEDED + 1]:
@@ -442,24 +442,26 @@ def best_of(pulls, mean):
 
 
 @part
-def by_one(numbers, pulls, mean, variance, scratch, i, best):
+def by_one(numbers, pulls, mean, variance, scratch, i, best, enough_already):
     """The value of arm i being left out by one arm: the largest over arms j that are clearly better; and that arm.
+
+    The search begins with the best arm, and ends at a value of `enough_already` or more.
 
     A pair costs no more than to move one of its arms alone; so most are decided without the cheapest move of both.
     """
     K, distribution, needed = len(mean), distribution_of(numbers), numbers[NEEDED + 1]
     move, m = half_space(numbers), mean[i]
     decides, low, short = needed > -math.inf, move.a * m + move.b, needed - AT_MOST
-    most, better, first, quick = -math.inf, best, 0, False
+    most, better, quick = -math.inf, best, False
     if decides:
-        first, quick, far = best, distribution != BOUNDED, (mean[best] - move.b) / move.a
+        quick, far = distribution != BOUNDED, (mean[best] - move.b) / move.a
         refresh(numbers, pulls, mean, variance, scratch, i, i + 1)
         alone = arm_cost(distribution, scratch[2 * K + i], m, scratch[4 * K + i], far)
         if quick and far >= move.floor and alone < short:
             return most, better
         quick = quick and m >= move.floor
     for n in range(K):
-        j = after(first, n, K)
+        j = after(best, n, K)
         if j == i or not mean[j] > low:
             continue
         if decides:
@@ -467,9 +469,9 @@ def by_one(numbers, pulls, mean, variance, scratch, i, best):
         if quick and arm_cost(distribution, scratch[2 * K + j], mean[j], scratch[4 * K + j], low) < short:
             continue
         value = paired(numbers, mean, scratch, j, i, move, max(needed, most), needed if decides else math.inf)
-        if value > most:
+        if value > most or (value == most and j < better and not decides):  # the first of equals
             most, better = value, j
-            if decides and value >= needed:
+            if value >= (needed if decides else enough_already):
                 return most, better
     return most, better
 

@@ -40,7 +40,11 @@ PROBLEMS: dict[str, dict[str, Any]] = {
 STEEP = 1.3
 DRAWS = "an arm is drawn by a running sum over all arms, whose weights move with the two arms at the boundary"
 CONTROL = "each pull of the control, one in sqrt(K) of all, moves the index of every arm"
+LEVEL = "up to 1,000 arms the level at the end of an episode looks at all pairs"
 REASONS = {
+    "evidence": "with a budget each Bernoulli arm has a penalty of its own, so that arms have rows: O(K) a choice",
+    "top-two": "a choice on Threshold goes through all arms; " + LEVEL,
+    "track-and-stop": "its proportions are of all arms",
     "pi1": "an arm is drawn by a running count over all arms",
     "pi2": "an arm is drawn by a running count over all arms",
     "pi3": DRAWS,
@@ -70,7 +74,8 @@ class Row(NamedTuple):
         """Why the slope is above 1.3, where it is."""
         if np.isnan(self.seconds[0]):
             return "it plays no such task"
-        return REASONS.get(self.agent, "no reason is known") if self.slope > STEEP else ""
+        other = LEVEL if self.problem in ("TopK", "AllGood") else "no reason is known"
+        return REASONS.get(self.agent, other) if self.slope > STEEP else ""
 
 
 def _seconds(agent: str, problem: str, K: int, pulls: int, episodes: int) -> float:
