@@ -354,7 +354,7 @@ class CertifiedAlgorithm(Algorithm):
         sides, numbers = self.sides, self._alone.numbers
         alike = sides.distribution == GAUSSIAN or (sides.distribution == BERNOULLI and numbers[BOUNDARY] != MIXTURE)
         least = MANY if sides.kind == TOP_K and sides.k == 1 else MANY * FEW  # with few classes on either side
-        many = sides.kind in (TOP_K, ALL_GOOD) and self.task.K >= least and self._weighed not in (KEPT, MEANS)
+        many = sides.kind in (TOP_K, ALL_GOOD) and least <= self.task.K and self._weighed not in (KEPT, MEANS)
         return CLASSES if many and alike else ROWS
 
     @property

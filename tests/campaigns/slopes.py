@@ -74,7 +74,7 @@ class Row(NamedTuple):
         """Why the slope is above 1.3, where it is."""
         if np.isnan(self.seconds[0]):
             return "it plays no such task"
-        other = LEVEL if self.problem in ("TopK", "AllGood") else "no reason is known"
+        other = LEVEL if self.problem == "AllGood" else "no reason is known"
         return REASONS.get(self.agent, other) if self.slope > STEEP else ""
 
 
