@@ -442,12 +442,11 @@ def best_of(pulls, mean):
 
 
 @part
-def by_one(numbers, pulls, mean, variance, scratch, i, best, enough_already):
+def by_one(numbers, pulls, mean, variance, scratch, i, best, enough_already=math.inf):
     """The value of arm i being left out by one arm: the largest over arms j that are clearly better; and that arm.
 
-    The search begins with the best arm, and ends at a value of `enough_already` or more.
-
-    A pair costs no more than to move one of its arms alone; so most are decided without the cheapest move of both.
+    The search begins with the best arm, and ends at a value of `enough_already` or more. A pair costs no more than
+    to move one of its arms alone; so most are decided without the cheapest move of both.
     """
     K, distribution, needed = len(mean), distribution_of(numbers), numbers[NEEDED + 1]
     move, m = half_space(numbers), mean[i]
