@@ -215,10 +215,8 @@ def row(sides, book, arm):
     K, bound, inside, i, old = len(book.mean), book.bound, book.inside, np.uint64(arm), book.partner[arm]
     book.stale[i], is_in = EXACT, inside[arm] != 0
     if the_kind(sides.kind) == CONTROL:
-        book.partner[i], book.value[i] = (
-            sides.k,
-            math.inf if arm == sides.k else pair_statistic(sides, book, i, sides.k),
-        )
+        book.partner[i] = sides.k
+        book.value[i] = math.inf if arm == sides.k else pair_statistic(sides, book, i, sides.k)
         return
     if not is_in and the_kind(sides.kind) != ALL_GOOD:
         book.value[i], book.partner[i] = math.inf, -1

@@ -145,8 +145,8 @@ def take(sides, book, classes, all_arms, arm, m, weight, penalty, v):
         if good and (book.inside[other] != 0) != (book.mean[other] >= boundary):
             _cross(book, classes, other)
             place = 0
-        crosses = book.mean[other] >= m if book.inside[arm] else book.mean[other] <= m
-        if not good and crosses and book.inside[other] != book.inside[arm]:
+        crosses = not good and (book.mean[other] >= m if book.inside[arm] else book.mean[other] <= m)
+        if crosses and book.inside[other] != book.inside[arm]:
             low, high = leaver(book, arm)
             if low >= 0:
                 _cross(book, classes, low)
@@ -179,7 +179,7 @@ def _boundary(sides, book, all_arms):
 
 
 @part
-def _beside(book, all_arms, place, i):
+def _other_head(book, all_arms, place, i):
     """The head of a class, or the next one where that is arm i; -1 where there is none."""
     j = all_arms.head[place]
     if j != i:
@@ -204,7 +204,7 @@ def closest_pair(sides, book, classes, all_arms):
         i = classes.head[place]
         if book.inside[i]:
             for other in range(others.sizes[0]):
-                j = _beside(book, others, other, i) if good else others.head[other]
+                j = _other_head(book, others, other, i) if good else others.head[other]
                 if j >= 0 and (good or not book.inside[j]) and not is_far(sides, book, i, j, min(least, limit)):
                     value = pair_statistic(sides, book, i, j)
                     if value < least or (value == least and (i < row or (i == row and j < partner))):

@@ -18,7 +18,7 @@ from bandit_envs.kernels import by_address, carray, part, routine, view
 from bandit_envs.stopping import BOUNDED, STUDENT, adapted, arm_penalty, the_distribution, the_kind, the_search, version
 
 from ..core.agent import Floats, Ints
-from ..core.stopping import Certifiable, Certificate, is_certified, spread_of
+from ..core.stopping import Certifiable, Certificate, is_certified, rarest, spread_of
 from .alternatives import (
     BONUS,
     BOUNDARY,
@@ -171,11 +171,8 @@ def find(case):
     else:
         desk.row = cheapest(desk, case.book)
     if desk.row < 0:
-        rare = 0
-        for i in range(desk.K):
-            rare = i if case.shown.pulls[0, i] < case.shown.pulls[0, rare] else rare
         desk.value = desk.down = desk.up = math.inf
-        desk.lowered = desk.raised = rare
+        desk.lowered = desk.raised = rarest(case.shown.pulls[0])
         return
     desk.value = case.book.value[desk.row]
     one = moved(desk, case.book, desk.row, case.book.partner[desk.row])

@@ -52,10 +52,7 @@ class FixedDesign(Algorithm):
     solves, needs, anytime, reads = ("BetterThanControl",), "the budget", False, ()
     level: ClassVar[Any]  # of the j-th of m p-values, j = 0 ..
     control, ratio = setting(int), setting(float)
-    turn, fewest = (
-        per_episode(int),
-        per_episode(int),
-    )  # all arms before `turn` have more pulls than this
+    turn, fewest = per_episode(int), per_episode(int)  # all arms before `turn` have more pulls than `fewest`
 
     def sample(ep, own):
         """The arm that is furthest behind its proportion, the first of equals: the control, or else in turn."""

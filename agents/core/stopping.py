@@ -144,6 +144,15 @@ def is_certified(shown, e, t, state, certificate, is_answered=False):
     return out[0] >= need
 
 
+@part
+def rarest(pulls):
+    """The arm with the fewest pulls (K,), the lowest of those."""
+    rare = 0
+    for i in range(len(pulls)):
+        rare = i if pulls[i] < pulls[rare] else rare
+    return rare
+
+
 @view
 def lacking(pulls, state, t, force, least):
     """The arm with the fewest pulls, where they are fewer than sqrt(t) - K / 2, or than this times `force`; else -1.
@@ -157,8 +166,6 @@ def lacking(pulls, state, t, force, least):
     wanted = max(force * (math.sqrt(float(t)) - 0.5 * len(pulls)), least)
     if state.fewest >= wanted:
         return -1
-    rare = 0
-    for i in range(len(pulls)):
-        rare = i if pulls[i] < pulls[rare] else rare
+    rare = rarest(pulls)
     state.fewest = float(pulls[rare])
     return rare if state.fewest < wanted else -1

@@ -294,17 +294,35 @@ def bound_pairs(given, i, move, limit):
         bound[j] = -math.inf if doubted else bound[j]
 
 
-@inlined
-def near(given, i, j, move, limit, evaluated):
-    """Whether bounds do not show that a pair is beyond the limit, see `bound_pairs`; how many have been looked at."""
-    numbers, pulls, mean, variance, scratch, _, out = given
-    K = len(pulls)
-    if evaluated == K // BOUNDS_AFTER:
-        bound_pairs(given, i, move, limit)
-        evaluated = K
-    if evaluated < K and numbers[NEEDED] > -math.inf:
-        refresh(numbers, pulls, mean, variance, scratch, j, j + 1)
-    return evaluated < K or not out[2 + 2 * K + j] > 0.0, evaluated + 1
+@part
+def nearest_to(given, i, move, second, side, least):
+    """The least value below `least` of the pairs of arm i, which is lowered, and the arms of a side, -1: all; that arm.
+
+    `second`: the arm to begin with. A search that only decides ends at the first pair that is not excluded.
+    """
+    numbers, pulls, mean, variance, scratch, inside, out = given
+    K, needed, found, evaluated = len(mean), numbers[NEEDED], -1, 0
+    decides = needed > -math.inf
+    if decides:
+        refresh(numbers, pulls, mean, variance, scratch, i, i + 1)
+    for m in range(K):
+        j = after(second, m, K)
+        if j == i or (side >= 0 and inside[j] != side):
+            continue
+        if evaluated == K // BOUNDS_AFTER:
+            bound_pairs(given, i, move, needed if decides else least)
+            evaluated = K
+        if evaluated >= K and out[2 + 2 * K + j] > 0.0:
+            continue
+        if decides and evaluated < K:
+            refresh(numbers, pulls, mean, variance, scratch, j, j + 1)
+        evaluated += 1
+        value = paired(numbers, mean, scratch, i, j, move, needed, needed if decides else least)
+        if value < least:
+            least, found = value, j
+            if value < needed:
+                break
+    return least, found
 
 
 @part
@@ -313,26 +331,14 @@ def nearest_pair(given, epsilon, first, second):
 
     `first`, `second`: the arms to begin with.
     """
-    numbers, pulls, mean, variance, scratch, inside, out = given
-    K, needed, least, lowered, raised = len(mean), numbers[NEEDED], math.inf, 0, 0
-    move, decides = Move(1.0, -epsilon, -math.inf), needed > -math.inf
-    for n in range(K):
-        i = after(first, n, K)
+    inside, move, least, lowered, raised = given[5], Move(1.0, -epsilon, -math.inf), math.inf, 0, 0
+    for n in range(len(inside)):
+        i = after(first, n, len(inside))
         if inside[i] == 1:
-            evaluated = 0
-            if decides:
-                refresh(numbers, pulls, mean, variance, scratch, i, i + 1)
-            for m in range(K):
-                j = after(second, m, K)
-                if inside[j] == 0:
-                    is_near, evaluated = near(given, i, j, move, needed if decides else least, evaluated)
-                    if not is_near:
-                        continue
-                    value = paired(numbers, mean, scratch, i, j, move, needed, needed if decides else least)
-                    if value < least:
-                        least, lowered, raised = value, i, j
-                        if value < needed:
-                            return least, lowered, raised
+            least, j = nearest_to(given, i, move, second, 0, least)
+            lowered, raised = (i, j) if j >= 0 else (lowered, raised)
+            if least < given[0][NEEDED]:
+                break
     return least, lowered, raised
 
 
@@ -368,23 +374,15 @@ def all_good_nearest(given, inside_alone=False):
     good, more = True, math.log(alternatives[2] / alternatives[1])
     for n in range(K):
         i = after(first, n, K)
-        if inside[i] and decides:
-            refresh(numbers, pulls, mean, variance, scratch, i, i + 1)
         if inside[i] and move.a > 0.0:
-            evaluated = 0
-            for j in range(K):
-                if j == i:
-                    continue
-                is_near, evaluated = near(given, i, j, move, needed if decides else least_in, evaluated)
-                if not is_near:
-                    continue
-                value = paired(numbers, mean, scratch, i, j, move, needed, needed if decides else least_in)
-                if value < least_in:
-                    least_in, i_in, j_in = value, i, j
-                    if value < needed:
-                        decided(out, pulls, True, i, j)
-                        return
+            least_in, j = nearest_to(given, i, move, 0, -1, least_in)
+            i_in, j_in = (i, j) if j >= 0 else (i_in, j_in)
+            if least_in < needed:
+                decided(out, pulls, True, i, j)
+                return
         elif inside[i]:  # there is so much slack that it must fall below 0
+            if decides:
+                refresh(numbers, pulls, mean, variance, scratch, i, i + 1)
             value = moved_to(numbers, mean, scratch, i, min(mean[i], 0.0))
             if value < least_in:
                 least_in, i_in = value, i
