@@ -46,9 +46,9 @@ class Story(NamedTuple):
 
 
 COLOURS = """amber aqua beige black blue bronze brown coral cream crimson cyan gold green grey indigo ivory jade khaki
-lemon lilac lime maroon mint navy ochre olive orange peach pink plum purple red rose ruby rust sand scarlet silver tan teal"""
+lemon lilac lime maroon mint navy ochre olive orange peach pink plum purple red rose ruby rust sand scarlet tan teal"""
 THINGS = """anchor arrow balloon bicycle bridge candle castle clover comet compass crown dolphin eagle feather forest
-garden guitar harbor island kite ladder lantern lighthouse maple meadow mirror mountain orchard parrot pearl piano rainbow"""
+garden guitar harbor island kite ladder lantern lighthouse maple meadow mirror mountain orchard parrot pearl rainbow"""
 CODES = " ".join(f"{a}{b}-{17 + 11 * n}" for n, a in enumerate("BCDFGHJ") for b in "KLMNPR")
 STORIES = {
     "buttons": Story("button", "press", "presses", "payout", COLOURS),
@@ -253,8 +253,10 @@ class Narrator:
         arm = self._arms(given, names)
         if len(arm) != 1:
             raise Unreadable(f"One {self.story.one} is pulled at a time, got {len(arm)}.")
-        if not (0 if self.task.waits else 1) <= times <= MOST_TIMES:
-            raise Unreadable(f"A number of times is from 1 to {MOST_TIMES:,}, got {times}.")
+        if not (least := 0 if self.task.waits else 1) <= times <= MOST_TIMES:
+            raise Unreadable(f"A number of times is from {least} to {MOST_TIMES:,}, got {times}.")
+        if times == 0 and not np.any(seen["pending"]):
+            raise Unreadable("No result is still to come.")
         if seen["remaining"][0] == 0:
             raise Unreadable("Nothing is left to pull: answer now.")
         if times and not self.task.affords(self.asked(seen))[arm[0]]:
