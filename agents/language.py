@@ -15,7 +15,9 @@ import json
 import math
 import os
 import sqlite3
+import tempfile
 import threading
+import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import closing
@@ -39,6 +41,10 @@ MAKE = "CREATE TABLE IF NOT EXISTS replies (digest TEXT PRIMARY KEY, name TEXT, 
 Messages = list[dict[str, str]]
 
 
+class EndpointError(Exception):
+    """A model that does not answer, or is not to be asked any more."""
+
+
 class LanguageAgent:
     """A function from messages to text as an agent, wherever an agent's name is taken.
 
@@ -59,11 +65,12 @@ class LanguageAgent:
         wait: seconds before the first of these; before each other one twice as long, at most a minute.
         max_calls, max_tokens: replies, and tokens of them, after which none is asked for any more, by an error. Those
             in the store count.
-        store: a file in which replies are kept, with digests in place of what was said to the model; None: they are
-            kept in memory.
+        store: a file in which replies are kept, with digests in place of what was said to the model; None: one that
+            goes with this object.
 
     Raises:
-        ValueError: for other values. RuntimeError: while it plays, where a call has failed too often, and at a limit.
+        ValueError: for other values. EndpointError: while it plays, where a call has failed too often, at a limit, and
+            for a reply that is no text.
     """
 
     solves, source, needs, observation = ALL_PROBLEMS, "", "a language model", "statistics"
@@ -102,7 +109,11 @@ class LanguageAgent:
         self.wait = number("wait", wait, 0)
         limits = {"max_calls": max_calls, "max_tokens": max_tokens}
         self.most = {x: math.inf if most is None else integer(x, most, 0) for x, most in limits.items()}
-        self.store = None if store is None else Path(store).absolute()
+        self.lasts = store is not None
+        if store is None:
+            store = tempfile.mkstemp(suffix=".replies")[1]
+            weakref.finalize(self, Path(store).unlink, missing_ok=True)
+        self.store = Path(store).absolute()
         self._lost: BaseException | None = None
         with closing(self._opened()):
             pass
@@ -126,9 +137,9 @@ class LanguageAgent:
 
     def _opened(self) -> sqlite3.Connection:
         """The store, made where there is none."""
-        if self.store is not None and not self.store.parent.is_dir():
+        if not self.store.parent.is_dir():
             raise ValueError(f"store must be a file in a folder that is there, got {str(self.store)!r}")
-        kept = sqlite3.connect(self.store or ":memory:", timeout=60.0, check_same_thread=False)
+        kept = sqlite3.connect(self.store, timeout=60.0, check_same_thread=False)
         try:
             kept.execute(MAKE)
             kept.execute("SELECT digest, name, reply, tokens FROM replies LIMIT 1")
@@ -158,7 +169,7 @@ class LanguageAgent:
         for tried in range(self.retries + 1):
             async with gate.free:
                 if gate.lost:
-                    raise gate.lost
+                    raise EndpointError("another call has failed")
                 self._refuse_more(gate)
                 gate.running += 1
                 try:
@@ -168,7 +179,7 @@ class LanguageAgent:
                         row = [digest, self.name, text, tokens]
                         self._kept.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", row)
                     return text, tokens
-                except (_WrongReply, sqlite3.Error):
+                except (EndpointError, sqlite3.Error):
                     raise
                 except Exception as error:
                     failure = error
@@ -179,7 +190,7 @@ class LanguageAgent:
         why = (
             f"took longer than {self.timeout:g} s" if isinstance(failure, TimeoutError) else f"failed: {failure!r:.300}"
         )
-        raise RuntimeError(f"{self.name} was asked {self.retries + 1} times, and the last call {why}") from failure
+        raise EndpointError(f"{self.name} was asked {self.retries + 1} times, and the last call {why}") from failure
 
     def _refuse_more(self, gate: Gate) -> None:
         """Refuse a call beyond a limit."""
@@ -187,9 +198,9 @@ class LanguageAgent:
             return
         for name, count in zip(self.most, self.spent(), strict=True):
             if count + gate.running * (name == "max_calls") >= self.most[name]:
-                kept = "" if self.store is None else f"; they are kept in {self.store}"
+                kept = f"; they are kept in {self.store}" if self.lasts else ""
                 text = f"{name}={self.most[name]} of {self.name} is reached, with {count:,}{kept}"
-                raise RuntimeError(f"{text}: a larger {name} goes on from there")
+                raise EndpointError(f"{text}: a larger {name} goes on from there")
 
     async def _asked(self, messages: Messages) -> Any:
         given = [dict(message) for message in messages]
@@ -210,12 +221,8 @@ class LanguageAgent:
     def _checked(self, made: Any) -> tuple[str, int]:
         text, tokens = made if isinstance(made, tuple) and len(made) == 2 else (made, 0)
         if not isinstance(text, str) or not isinstance(tokens, (int, np.integer)) or tokens < 0:
-            raise _WrongReply(f"complete of {self.name} must return text, or (text, tokens), got {made!r:.200}")
+            raise EndpointError(f"complete of {self.name} must return text, or (text, tokens), got {made!r:.200}")
         return text, int(tokens)
-
-
-class _WrongReply(TypeError):
-    """What is no text."""
 
 
 @dataclass
