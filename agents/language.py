@@ -272,6 +272,7 @@ class Speaker(Agent):
     """A `LanguageAgent` that plays a task."""
 
     name = "language-agent"
+    language: LanguageAgent
     solves, counts = ALL_PROBLEMS, COUNTS
     anytime, resumes, stops, bulk, prices, sees_pending, pays = False, False, True, True, True, True, True
 
@@ -323,7 +324,7 @@ class Speaker(Agent):
             return []
 
         async def together(gate: Gate) -> list[Any]:
-            return await asyncio.gather(*(self._decided(*one, gate) for one in asked), return_exceptions=True)
+            return await asyncio.gather(*(self._answered(*one, gate) for one in asked), return_exceptions=True)
 
         gate = Gate(asyncio.Semaphore(self.language.at_once))
         running = asyncio.run_coroutine_threadsafe(together(gate), _loop(os.getpid()))
@@ -337,7 +338,7 @@ class Speaker(Agent):
             raise gate.lost
         return found
 
-    async def _decided(self, talk: Talk, row: dict[str, Any], gate: Gate) -> tuple[int, int] | None:
+    async def _answered(self, talk: Talk, row: dict[str, Any], gate: Gate) -> tuple[int, int] | None:
         """What the model decides in one episode, where this has been seen."""
         try:
             if talk.seen is not None:
@@ -381,7 +382,7 @@ class Speaker(Agent):
                 row[[*talk.answer]] = True
         return answer[0] if single else answer
 
-    def counted(self, state: Talks, slots: Ints) -> dict[str, NDArray[Any]]:
+    def tallied(self, state: Talks, slots: Ints) -> dict[str, NDArray[Any]]:
         """Of episodes the `counts`, (n,) each, and whether they are forfeited."""
         talks = [one or Talk(0, [], [], []) for one in state.each[slots]]
         found = {name: np.array([talk.counts[name] for talk in talks], np.int64) for name in COUNTS}
