@@ -139,12 +139,11 @@ class LanguageAgent:
         """The store, made where there is none."""
         if not self.store.parent.is_dir():
             raise ValueError(f"store must be a file in a folder that is there, got {str(self.store)!r}")
-        kept = sqlite3.connect(self.store, timeout=60.0, check_same_thread=False)
         try:
+            kept = sqlite3.connect(self.store, timeout=60.0, check_same_thread=False)
             kept.execute(MAKE)
             kept.execute("SELECT digest, name, reply, tokens FROM replies LIMIT 1")
         except sqlite3.DatabaseError as error:
-            kept.close()
             raise ValueError(
                 f"store must be a new file, or one of replies, got {str(self.store)!r}: {error}"
             ) from error
@@ -190,7 +189,7 @@ class LanguageAgent:
         why = (
             f"took longer than {self.timeout:g} s" if isinstance(failure, TimeoutError) else f"failed: {failure!r:.300}"
         )
-        raise EndpointError(f"{self.name} was asked {self.retries + 1} times, and the last call {why}") from failure
+        raise EndpointError(f"{self.name} was called {self.retries + 1}x for a reply, and the last call {why}") from failure
 
     def _refuse_more(self, gate: Gate) -> None:
         """Refuse a call beyond a limit."""
@@ -207,6 +206,7 @@ class LanguageAgent:
         if inspect.iscoroutinefunction(self.complete):
             return await self.complete(given)
         made: Future[Any] = Future()
+        made.set_running_or_notify_cancel()  # a late result is lost, and no error
 
         def work() -> None:
             try:
