@@ -285,8 +285,8 @@ def test_a_session_too_many_and_a_connection_that_breaks_off(server: str, http: 
 
 
 NAMES = """problem instance budget delta max_pulls pull_cost reward shuffle_arms salt batch delay cost story view
-threshold tolerance epsilon multiplicative slack k criterion A b normalise control margin lift guardrails expected tool_calls
-patience seed episode split index episode_id"""
+threshold tolerance epsilon multiplicative slack k criterion A b normalise control margin lift guardrails expected
+tool_calls patience seed episode split index episode_id"""
 
 
 @pytest.mark.parametrize("count", [200, 3000], ids=["sample", "many"])

@@ -26,7 +26,7 @@ except ImportError:
     from server.settings import Refused
 
 SESSIONS = int(os.environ.get("PURE_EXPLORATION_SESSIONS", "100"))
-IDLE = 3600.0  # seconds, after which a session over HTTP that nobody uses makes place for another
+IDLE = 3600.0  # seconds, after which an idle session makes place for another; a connection that is there can go on
 
 app = create_app(
     BanditEnvironment,
