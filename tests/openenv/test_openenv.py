@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -266,3 +267,13 @@ def test_tasks_are_listed_and_played(server: str, http: httpx.Client, part: Part
             socket.send(json.dumps({"type": "reset", "data": data}))
             said.append(json.loads(socket.recv())["data"]["observation"]["message"])
     assert said[0] == said[1]
+
+
+def test_the_client_of_the_readme_runs_and_needs_no_bandit_envs(server: str, tmp_path: Path) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", (PACKAGE / "README.md").read_text(), re.S)
+    code = code.replace("http://localhost:8000", server) + "\nimport sys\nassert 'bandit_envs' not in sys.modules\n"
+    env = {**os.environ, "PYTHONPATH": str(PACKAGE.parent)}
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "There are 5 adverts" in done.stdout
+    assert ", 8 times, on average: " in done.stdout
