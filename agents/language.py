@@ -376,7 +376,8 @@ class Speaker(Agent):
         """The answer that was given; until then, and where the episode is forfeited, the plug-in one."""
         batch, single = self._batched(observation)
         answer = self.problem.plug_in(seen_means(batch, slots))
-        for row, talk in zip(answer, state.each if slots is None else state.each[slots], strict=True):
+        talks = [] if state is None else state.each if slots is None else state.each[slots]
+        for row, talk in zip(answer, talks, strict=False):
             if talk is not None and talk.answer is not None:
                 row[:] = False
                 row[[*talk.answer]] = True

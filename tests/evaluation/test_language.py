@@ -245,7 +245,7 @@ def test_stores_have_no_prompts_and_no_keys(tmp_path: Path) -> None:
 
 def test_it_is_an_agent_like_others() -> None:
     one = LanguageAgent(lsa, view="raw")
-    small = gym.make("bandit_envs/TopK-v0", instance="sampler(arms=3)", k=1, budget=7)
+    small = gym.make("bandit_envs/TopK-v0", instance="sampler(arms=3)", k=1, budget=30)
     check_agent(LanguageAgent(rarest, view="raw"), small)
     trace = agents.play(one, "Threshold", env_kwargs=TAO, seed=3)
     assert trace.score == agents.play("lsa", "Threshold", env_kwargs=TAO, seed=3).score
