@@ -79,7 +79,7 @@ def race(
     title = f"{task.problem}: {named}" if title is None else title
     data = {"title": title, "facts": _facts(task, named, seed, episode)} | _numbers(made)
     parts = {"TITLE": html.escape(title), "TABLE": _table(made), "DATA": json_text(data)}
-    return filled("race.html", parts, path)
+    return filled("drawing race", parts, path)
 
 
 def _facts(task: Any, named: str, seed: int, episode: int) -> str:
@@ -134,7 +134,7 @@ class _Columns:
         return [view.value, view.value - view.reach, view.value + view.reach]
 
 
-def _bytes(values: NDArray[np.generic], kind: str) -> str:
+def number_bytes(values: NDArray[np.generic], kind: str) -> str:
     """Numbers as text: base64 of their bytes, the lowest first."""
     return base64.b64encode(np.ascontiguousarray(values).astype(np.dtype(kind).newbyteorder("<")).tobytes()).decode()
 
@@ -143,7 +143,7 @@ def _steps(values: Floats, low: float, high: float) -> str:
     """Values as text, in steps of 1/65534 of a range; what is outside is put on its ends."""
     with np.errstate(invalid="ignore"):
         steps = np.rint(np.clip((values - low) / (high - low), 0.0, 1.0) * (MISSING - 1))
-    return _bytes(np.where(np.isfinite(values), steps, MISSING), "u2")
+    return number_bytes(np.where(np.isfinite(values), steps, MISSING), "u2")
 
 
 def _numbers(made: Sequence[Film]) -> dict[str, Any]:
@@ -179,8 +179,8 @@ def _numbers(made: Sequence[Film]) -> dict[str, Any]:
             "values": _steps(values, low, high),
             "lows": _steps(lows, low, high),
             "highs": _steps(highs, low, high),
-            "counts": _bytes(np.array([columns.sum(view.pulls) for view in views]), "u4"),
-            "shares": _bytes(np.array(shares), "u1"),
+            "counts": number_bytes(np.array([columns.sum(view.pulls) for view in views]), "u4"),
+            "shares": number_bytes(np.array(shares), "u1"),
         }
         data["agents"].append(one)
     if viewer.plane is None or columns.shared:
