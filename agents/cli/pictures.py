@@ -73,16 +73,14 @@ class Race(EpisodeCommand[Options], of="race", without="env_id env_kwargs"):
         print(f"wrote {self.out}")
 
 
-class Play(
-    EnvironmentCommand[Options], of="game", without="env_id env_kwargs", named={"html": "out", "asked": "env_id"}
-):
+class Play(EnvironmentCommand[Options], of="game", without="env_id env_kwargs", named={"html": "out", "id": "env_id"}):
     """Write a page on which a person plays a problem, and is scored beside agents on the same samples: one HTML file.
 
     Examples:
       bandit-envs play --problem TopK --html play.html
     """
 
-    asked: Annotated[str, arg(name="problem", metavar="PROBLEM")]
+    id: Annotated[str, arg(name="problem", metavar="PROBLEM")]
     html: Annotated[Path, arg(metavar="PATH")]
     agent: Annotated[str | None, arg(metavar="AGENT", help_behavior_hint="")] = None
 

@@ -17,22 +17,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_envs.envs import outline
 from bandit_envs.kernels import EPISODES_LIMIT, integer, root_number
+from bandit_envs.text import Narrator
 
 from ..evaluation import play
 from ..evaluation.environment import plain
 from ..evaluation.plan import keywords, make_envs
 from ..registry import recipe_of
-from .race_page import MOST_BYTES, number_bytes
+from .race_page import MOST_BYTES, number_bytes, plane_of
 from .template import check_page, filled, json_text
 
-# Of the handcrafted agents made for a problem, the best one at ten pulls of each arm or one level with it
-# (docs/which-agent.md; BetterThanControl: 1,500 episodes of 100 pulls); and that for problems of one's own.
-RIVALS = {"Threshold": "lsa", "AllGood": "st2(delta=0.1)", "TopK": "top-two", "Feasible": "lsa"}
-RIVALS |= {"BetterThanControl": "lsa", "": "look-ahead"}
-BUDGET, MOST_ARMS, MOST_RESULTS = 100, 12, 50_000  # of an episode
-PLAYED = {"max_pulls": None, "pull_cost": 0, "cost": None, "batch": 1, "delay": 0, "pull": "arm"}
+# The best handcrafted agents at ten pulls of each arm, or one that is level with them: docs/which-agent.md.
+RIVALS = {"Threshold": "lsa", "Feasible": "lsa", "BetterThanControl": "lsa", "TopK": "top-two"}
+RIVALS |= {"AllGood": "st2(delta=0.1)", "": "look-ahead"}
+BUDGET, MOST_ARMS, MOST_BUDGET = 100, 12, 2000  # of an episode
+PLAYED = {"delta": None, "max_pulls": None, "pull_cost": 0, "cost": None, "batch": 1, "delay": 0, "pull": "arm"}
 
 
 def game(
@@ -49,8 +48,8 @@ def game(
 ) -> str:
     """Make a page on which a person plays a problem in any browser, by mouse, touch or keys: one HTML file.
 
-    The player's n-th pull of an arm shows what an agent's n-th pull of it shows in this episode of `evaluate`. In the
-    end the page compares the answer with those of two agents, and with the right one. The truth is in the file.
+    The samples are those of `evaluate`, for the player and for the two agents whose scores are shown in the end. The
+    truth is in the file.
 
     Args:
         env_id, env_kwargs, seed, trust: as for `play`; without a budget there are 100 pulls.
@@ -63,14 +62,12 @@ def game(
         The HTML.
 
     Raises:
-        ValueError: for more than 12 arms, for prices, batches, delays and a delta, and as `play`.
+        ValueError: for more than 12 arms or 2,000 pulls, for prices, delays and a delta, and as `play`.
     """
     path = None if out is None else check_page(out, force)
     env_id, kwargs = plain(env_id, {"budget": BUDGET, **keywords(env_kwargs)})
     root, first = root_number(seed), integer("episode", episode, 0, EPISODES_LIMIT - 1)
     last = min(EPISODES_LIMIT, first + integer("episodes", episodes, 1, 1000))
-    if kwargs.get("delta") is not None:
-        raise ValueError(f"a game ends with its budget, and takes no delta, got delta={kwargs['delta']!r:.80}")
     make = functools.partial(make_envs, env_id, kwargs=kwargs)
     _, envs, forms = recipe_of("uniform", False).paired(functools.partial(make, 1), kwargs)
     with closing(envs):
@@ -78,10 +75,9 @@ def game(
     for name, usual in PLAYED.items():
         if (value := getattr(task, name)) != usual:
             raise ValueError(f"a game has {name}={usual!r} alone, got {name}={value!r:.80}")
-    if task.K > MOST_ARMS:
-        raise ValueError(f"a game has at most {MOST_ARMS} arms, got {task.K:,}")
-    if task.budget is None or task.budget > (most := MOST_RESULTS // (task.K * task.D)):
-        raise ValueError(f"a game of these arms has a budget in 1 .. {most:,}, got {task.budget}")
+    if task.K > MOST_ARMS or not 0 < (task.budget or 0) <= MOST_BUDGET:
+        text = f"a game has at most {MOST_ARMS} arms and a budget in 1 .. {MOST_BUDGET:,}"
+        raise ValueError(f"{text}, got {task.K:,} arms and budget={task.budget}")
     rival = RIVALS.get(problem.family or problem.name, RIVALS[""]) if agent is None else agent
     players = {recipe_of(one, trust).label: one for one in (rival, "uniform")}
     games, size = list[Any](), 0
@@ -95,17 +91,18 @@ def game(
             games.append(one)
     found = [x for one in games for row in one["samples"]["values"] for x in row]
     low, high = task.support or (min(found), max(found))
-    pad, plane = 0.06 * (high - low or 1.0), problem.polyhedron if task.D == 2 else None
-    box = np.full(2, low - pad), np.full(2, high + pad)
-    facts: dict[str, Any] = {name: getattr(task, name) for name in ("K", "D", "budget", "sigma")}
+    facts: dict[str, Any] = {name: getattr(task, name) for name in ("K", "D", "budget", "sigma", "distribution")}
     facts |= {name: getattr(problem, name) for name in ("answer_size", "boundary", "control_arm")}
-    facts |= {"limits": [low, high], "hits": task.distribution == "bernoulli", "agents": list(players), "plane": None}
-    if plane is not None:
-        corners = outline(plane, *box).tolist()
-        facts["plane"] = {"low": box[0].tolist(), "high": box[1].tolist(), "corners": corners}
-    words = "".join(f"<p>{html.escape(text)}</p>" for text in _words(task, problem, next(iter(players))))
-    title = html.escape(f"{problem.name}: you against {next(iter(players))}")
-    return filled("drawing play", {"TITLE": title, "WORDS": words, "DATA": json_text(facts | {"games": games})}, path)
+    facts |= {"limits": [low, high], "agents": list(players), "games": games, "plane": None}
+    if task.D == 2 and problem.polyhedron is not None:
+        facts["plane"] = plane_of(problem.polyhedron, np.array([[low, low], [high, high]]))
+    said = [html.escape(text) for text in Narrator(task).asks(LETTERS[: task.K])]
+    said[2] = f"<strong>{said[2]}</strong>"  # the question
+    title, others = (
+        html.escape(text) for text in (f"{problem.name}: you against {[*players][0]}", " and ".join(players))
+    )
+    parts = {"TITLE": title, "AGENTS": others, "WORDS": " ".join(said), "DATA": json_text(facts)}
+    return filled("drawing play", parts, path)
 
 
 def _episode(envs: Any, root: int, number: int, traces: list[Any]) -> dict[str, Any]:
@@ -132,27 +129,3 @@ def _coded(columns: NDArray[np.float64]) -> dict[str, Any]:
     """The distinct columns of a table, and as text which of them comes where."""
     values, at = np.unique(columns, axis=1, return_inverse=True)
     return {"values": values.T.tolist(), "at": number_bytes(at.ravel(), "u1" if values.shape[1] <= 256 else "u2")}
-
-
-def _words(task: Any, problem: Any, rival: str) -> list[str]:
-    """The task for somebody who knows nothing of bandits."""
-    hits, K, D = task.distribution == "bernoulli", task.K, task.D
-    shown = f"{f'{D} values, each ' if D > 1 else ''}{'a hit (1) or a miss (0)' if hits else 'a number'}"
-    mean = ("The mean of each value, its" if D > 1 else "Its mean, the") + " chance of a hit," if hits else "The mean"
-    question = problem.in_words(f"Which of the {K} arms", f"{K} arms")
-    if problem.control_arm is not None:
-        question += f" Arm {LETTERS[problem.control_arm]} is the control, and is in no answer."
-    elif problem.boundary is None and problem.polyhedron is None:
-        question += " Better means a higher mean."
-    score = "The score goes from 0 to 1; arms left out by mistake, and arms taken by mistake, lower it."
-    if problem.scores_arms:
-        score = "The score is the share of arms that your answer puts on the right side."
-    elif problem.answer_size is not None:
-        score = "The score compares the means of your arms: 1 for the best choice, 0 for the worst."
-    return [
-        f"Pull an arm, A to {LETTERS[K - 1]}, and it shows {shown}. {hidden} "
-        f"You have {task.budget:,} pulls in all. Spend them as you like, then answer:",
-        question,
-        f"{score} In the end you see how {rival}, an algorithm made for this, and uniform, which pulls all arms "
-        "equally often, did on the same results.",
-    ]

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bandit_envs import Polyhedron
 from bandit_envs.envs import View, outline
 
 from ..evaluation.environment import environment_id
@@ -186,22 +187,21 @@ def _numbers(made: Sequence[Film]) -> dict[str, Any]:
     if viewer.plane is None or columns.shared:
         return data
     points = [np.array([view.points for view in film.views]) for film in made]
-    box = _corners(np.concatenate([trace.means, *(part.reshape(-1, 2) for part in points)]))
+    data["plane"] = plane_of(viewer.plane, np.concatenate([trace.means, *(part.reshape(-1, 2) for part in points)]))
 
     def coordinates(values: Floats) -> list[str]:
-        return [_steps(values[..., d], *box[:, d]) for d in range(2)]
+        return [_steps(values[..., d], *(data["plane"][end][d] for end in ("low", "high"))) for d in range(2)]
 
-    corners = outline(viewer.plane, *box).tolist()
-    data["plane"] = {"low": box[0].tolist(), "high": box[1].tolist(), "corners": corners}
     data["plane"]["truth"] = coordinates(trace.means)
     for one, part in zip(data["agents"], points, strict=True):
         one["points"] = coordinates(part)
     return data
 
 
-def _corners(points: Floats) -> Floats:
-    """Corners of a box around all points (n, 2) that are finite, with a margin: (2, 2)."""
+def plane_of(polyhedron: Polyhedron, points: Floats) -> dict[str, Any]:
+    """A polyhedron in a box around all points (n, 2) that are finite, with a margin."""
     points = points[np.isfinite(points).all(axis=1)]
     low, high = points.min(axis=0), points.max(axis=0)
     pad = 0.06 * np.where(high > low, high - low, 1.0)
-    return np.array([low - pad, high + pad])
+    corners = outline(polyhedron, low - pad, high + pad)
+    return {"low": (low - pad).tolist(), "high": (high + pad).tolist(), "corners": corners.tolist()}
