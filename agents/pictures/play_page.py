@@ -98,10 +98,8 @@ def game(
         facts["plane"] = plane_of(problem.polyhedron, np.array([[low, low], [high, high]]))
     said = [html.escape(text) for text in Narrator(task).asks(LETTERS[: task.K])]
     said[2] = f"<strong>{said[2]}</strong>"  # the question
-    title, others = (
-        html.escape(text) for text in (f"{problem.name}: you against {[*players][0]}", " and ".join(players))
-    )
-    parts = {"TITLE": title, "AGENTS": others, "WORDS": " ".join(said), "DATA": json_text(facts)}
+    title, others = f"{problem.name}: you against {[*players][0]}", html.escape(" and ".join(players))
+    parts = {"TITLE": html.escape(title), "AGENTS": others, "WORDS": " ".join(said), "DATA": json_text(facts)}
     return filled("drawing play", parts, path)
 
 
