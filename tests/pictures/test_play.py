@@ -13,7 +13,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from browsing import LOADED, SCREENS, data_of, opened, shot
+from browsing import LOADED, SCREENS, data_of, opened, shortened, shot
 from browsing import browser as browser
 
 import agents
@@ -181,6 +181,32 @@ def test_what_cannot_be_played_is_refused_by_name(tmp_path: Path, capsys: Any) -
     assert capsys.readouterr().out == f"wrote {out}\n"
     kwargs = {"k": 2, "budget": 9}
     assert out.read_text() == agents.game("TopK", agent="lucb", env_kwargs=kwargs, episodes=1, seed=3, episode=5)
+
+
+# The documentation ----------------------------------------------------------------------------------------------------
+
+DOCS = Path(__file__).parents[2] / "docs"
+COMMANDS = re.findall(r"^bandit-envs (play .*)$", (DOCS / "pictures.md").read_text(), re.MULTILINE)
+PAGES = {Path(shlex.split(line)[-1]).stem: shlex.split(line) for line in COMMANDS}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_games_of_the_documentation_are_written_by_its_commands(name: str, tmp_path: Path) -> None:
+    """To the letter but for the last digits; if not, run the command again."""
+    kept, words = DOCS / "races" / f"{name}.html", PAGES[name]
+    assert main([*words[:-1], str(tmp_path / "a.html")]) == 0
+    made, there = (tmp_path / "a.html").read_text(), kept.read_text()
+    assert shortened(data_of(made)) == shortened(data_of(there))
+    assert made.partition('id="data">')[0] == there.partition('id="data">')[0]
+    assert made.rpartition("<script>")[2] == there.rpartition("<script>")[2]
+    assert len(there.encode()) < 120_000
+    problem = words[words.index("--problem") + 1]
+    assert (DOCS / "problems" / f"{problem}.md").read_text().count(f"../{name}.html") == 2
+
+
+def test_each_problem_has_a_game() -> None:
+    assert sorted(PAGES) == sorted(path.stem for path in (DOCS / "races").glob("play-*"))
+    assert sorted(PAGES) == sorted(f"play-{path.stem.lower()}" for path in (DOCS / "problems").iterdir())
 
 
 # In a browser ---------------------------------------------------------------------------------------------------------
