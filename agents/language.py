@@ -15,7 +15,9 @@ import json
 import math
 import os
 import sqlite3
+import tempfile
 import threading
+import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import closing
@@ -39,6 +41,10 @@ MAKE = "CREATE TABLE IF NOT EXISTS replies (digest TEXT PRIMARY KEY, name TEXT, 
 Messages = list[dict[str, str]]
 
 
+class EndpointError(Exception):
+    """A model that does not answer, or is not to be asked any more."""
+
+
 class LanguageAgent:
     """A function from messages to text as an agent, wherever an agent's name is taken.
 
@@ -59,11 +65,12 @@ class LanguageAgent:
         wait: seconds before the first of these; before each other one twice as long, at most a minute.
         max_calls, max_tokens: replies, and tokens of them, after which none is asked for any more, by an error. Those
             in the store count.
-        store: a file in which replies are kept, with digests in place of what was said to the model; None: they are
-            kept in memory.
+        store: a file in which replies are kept, with digests in place of what was said to the model; None: one that
+            goes with this object.
 
     Raises:
-        ValueError: for other values. RuntimeError: while it plays, where a call has failed too often, and at a limit.
+        ValueError: for other values. EndpointError: while it plays, where a call has failed too often, at a limit, and
+            for a reply that is no text.
     """
 
     solves, source, needs, observation = ALL_PROBLEMS, "", "a language model", "statistics"
@@ -102,7 +109,11 @@ class LanguageAgent:
         self.wait = number("wait", wait, 0)
         limits = {"max_calls": max_calls, "max_tokens": max_tokens}
         self.most = {x: math.inf if most is None else integer(x, most, 0) for x, most in limits.items()}
-        self.store = None if store is None else Path(store).absolute()
+        self.lasts = store is not None
+        if store is None:
+            store = tempfile.mkstemp(suffix=".replies")[1]
+            weakref.finalize(self, Path(store).unlink, missing_ok=True)
+        self.store = Path(store).absolute()
         self._lost: BaseException | None = None
         with closing(self._opened()):
             pass
@@ -126,14 +137,13 @@ class LanguageAgent:
 
     def _opened(self) -> sqlite3.Connection:
         """The store, made where there is none."""
-        if self.store is not None and not self.store.parent.is_dir():
+        if not self.store.parent.is_dir():
             raise ValueError(f"store must be a file in a folder that is there, got {str(self.store)!r}")
-        kept = sqlite3.connect(self.store or ":memory:", timeout=60.0, check_same_thread=False)
         try:
+            kept = sqlite3.connect(self.store, timeout=60.0, check_same_thread=False)
             kept.execute(MAKE)
             kept.execute("SELECT digest, name, reply, tokens FROM replies LIMIT 1")
         except sqlite3.DatabaseError as error:
-            kept.close()
             raise ValueError(
                 f"store must be a new file, or one of replies, got {str(self.store)!r}: {error}"
             ) from error
@@ -158,7 +168,7 @@ class LanguageAgent:
         for tried in range(self.retries + 1):
             async with gate.free:
                 if gate.lost:
-                    raise gate.lost
+                    raise EndpointError("another call has failed")
                 self._refuse_more(gate)
                 gate.running += 1
                 try:
@@ -168,7 +178,7 @@ class LanguageAgent:
                         row = [digest, self.name, text, tokens]
                         self._kept.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", row)
                     return text, tokens
-                except (_WrongReply, sqlite3.Error):
+                except (EndpointError, sqlite3.Error):
                     raise
                 except Exception as error:
                     failure = error
@@ -179,7 +189,7 @@ class LanguageAgent:
         why = (
             f"took longer than {self.timeout:g} s" if isinstance(failure, TimeoutError) else f"failed: {failure!r:.300}"
         )
-        raise RuntimeError(f"{self.name} was asked {self.retries + 1} times, and the last call {why}") from failure
+        raise EndpointError(f"{self.name} was called {self.retries + 1}x for a reply, and the last call {why}") from failure
 
     def _refuse_more(self, gate: Gate) -> None:
         """Refuse a call beyond a limit."""
@@ -187,15 +197,16 @@ class LanguageAgent:
             return
         for name, count in zip(self.most, self.spent(), strict=True):
             if count + gate.running * (name == "max_calls") >= self.most[name]:
-                kept = "" if self.store is None else f"; they are kept in {self.store}"
+                kept = f"; they are kept in {self.store}" if self.lasts else ""
                 text = f"{name}={self.most[name]} of {self.name} is reached, with {count:,}{kept}"
-                raise RuntimeError(f"{text}: a larger {name} goes on from there")
+                raise EndpointError(f"{text}: a larger {name} goes on from there")
 
     async def _asked(self, messages: Messages) -> Any:
         given = [dict(message) for message in messages]
         if inspect.iscoroutinefunction(self.complete):
             return await self.complete(given)
         made: Future[Any] = Future()
+        made.set_running_or_notify_cancel()  # a late result is lost, and no error
 
         def work() -> None:
             try:
@@ -210,12 +221,8 @@ class LanguageAgent:
     def _checked(self, made: Any) -> tuple[str, int]:
         text, tokens = made if isinstance(made, tuple) and len(made) == 2 else (made, 0)
         if not isinstance(text, str) or not isinstance(tokens, (int, np.integer)) or tokens < 0:
-            raise _WrongReply(f"complete of {self.name} must return text, or (text, tokens), got {made!r:.200}")
+            raise EndpointError(f"complete of {self.name} must return text, or (text, tokens), got {made!r:.200}")
         return text, int(tokens)
-
-
-class _WrongReply(TypeError):
-    """What is no text."""
 
 
 @dataclass
@@ -265,6 +272,7 @@ class Speaker(Agent):
     """A `LanguageAgent` that plays a task."""
 
     name = "language-agent"
+    language: LanguageAgent
     solves, counts = ALL_PROBLEMS, COUNTS
     anytime, resumes, stops, bulk, prices, sees_pending, pays = False, False, True, True, True, True, True
 
@@ -316,7 +324,7 @@ class Speaker(Agent):
             return []
 
         async def together(gate: Gate) -> list[Any]:
-            return await asyncio.gather(*(self._decided(*one, gate) for one in asked), return_exceptions=True)
+            return await asyncio.gather(*(self._answered(*one, gate) for one in asked), return_exceptions=True)
 
         gate = Gate(asyncio.Semaphore(self.language.at_once))
         running = asyncio.run_coroutine_threadsafe(together(gate), _loop(os.getpid()))
@@ -330,7 +338,7 @@ class Speaker(Agent):
             raise gate.lost
         return found
 
-    async def _decided(self, talk: Talk, row: dict[str, Any], gate: Gate) -> tuple[int, int] | None:
+    async def _answered(self, talk: Talk, row: dict[str, Any], gate: Gate) -> tuple[int, int] | None:
         """What the model decides in one episode, where this has been seen."""
         try:
             if talk.seen is not None:
@@ -368,13 +376,14 @@ class Speaker(Agent):
         """The answer that was given; until then, and where the episode is forfeited, the plug-in one."""
         batch, single = self._batched(observation)
         answer = self.problem.plug_in(seen_means(batch, slots))
-        for row, talk in zip(answer, state.each if slots is None else state.each[slots], strict=True):
+        talks = [] if state is None else state.each if slots is None else state.each[slots]
+        for row, talk in zip(answer, talks, strict=False):
             if talk is not None and talk.answer is not None:
                 row[:] = False
                 row[[*talk.answer]] = True
         return answer[0] if single else answer
 
-    def counted(self, state: Talks, slots: Ints) -> dict[str, NDArray[Any]]:
+    def tallied(self, state: Talks, slots: Ints) -> dict[str, NDArray[Any]]:
         """Of episodes the `counts`, (n,) each, and whether they are forfeited."""
         talks = [one or Talk(0, [], [], []) for one in state.each[slots]]
         found = {name: np.array([talk.counts[name] for talk in talks], np.int64) for name in COUNTS}

@@ -24,6 +24,7 @@ from .kernels import agent_uniforms, choice, flag, integer
 from .problems import Task
 from .simulation.simulator import MOST_TIMES
 
+__all__ = ["STORIES", "TOOLS", "Command", "Narrator", "Story", "TextView", "Unreadable"]
 VIEWS = ("table", "history", "raw")
 MOST_ARMS = 1000  # each has a name in the first message
 LONGEST = 2**14  # characters of an action; more is not read
@@ -130,7 +131,7 @@ class Narrator:
         each = drawn if task.D == 1 else f"{task.D} values, each {drawn}"
         said = [
             f"There are {self.many}: {', '.join(names)}.",
-            f"A {story.pulled} of a {story.one} shows its {story.result}, {each}. Each {story.one} has a mean "
+            f"Each {story.pulled} of one {story.one} shows its {story.result}, {each}. Each {story.one} has a mean "
             f"{story.result} that stays the same and that you do not know; single results scatter around it"
             + (f", with a standard deviation of {task.sigma:g} at most." if task.distribution == "gaussian" else "."),
             self.problem.in_words(f"Which of the {self.many}", self.many),
@@ -147,7 +148,7 @@ class Narrator:
             prices = "A question costs 1 with the first that is asked it, and nothing with others."
             if not isinstance(task.cost, str):
                 own = ", ".join(f"{name} {price:g}" for name, price in zip(names, task.cost, strict=True))
-                prices = f"Prices of a {story.pulled}: {own}."
+                prices = f"Prices of one {story.pulled}: {own}."
             said.append(prices)
         if task.delta is not None:
             said.append(
@@ -200,7 +201,7 @@ class Narrator:
             return self._numbers(seen)
         new = seen["pulls"] - before["pulls"]
         said, total = [], seen["total"] - before["total"]
-        for k in np.flatnonzero(new):
+        for k in np.flatnonzero(new).tolist():
             of = f"{names[k]}: " if new[k] == 1 else f"{names[k]}, {new[k]:,} times, on average: "
             said.append(of + self._value(total[k] / new[k], int(new[k])))
         if not said:
@@ -277,7 +278,7 @@ class Narrator:
         word, _, rest = re.sub(r"^(\w+)[\s:]*", r"\1 ", next(iter(found))).partition(" ")
         if word.lower() == "answer":
             return "answer", [name for name in re.split(r"[\s,;]+|\band\b", rest) if name], 1
-        parts = re.fullmatch(r"(\S+?),?(?:\s+x?([0-9]{1,12})(?:\s*(?:x|times?))?)?", rest.strip())
+        parts = re.fullmatch(r"(\S+?),?(?:\s+x?\s*([0-9]{1,12})(?:\s*(?:x|times?))?)?", rest.strip())
         if parts is None:
             raise Unreadable(f"PULL is followed by one name and maybe a number, got {rest[:80]!r}.")
         return "pull", [parts[1]], int(parts[2] or 1)
@@ -325,7 +326,7 @@ class Narrator:
         return tuple(arms)
 
 
-class TextView(gym.Wrapper[str, str, Any, Any], RecordConstructorArgs):
+class TextView(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     """An environment in words: messages are observations, and text is the action.
 
     The first message says the task, and how to reply; each further one what the action has shown. Text that cannot be
@@ -374,6 +375,7 @@ class TextView(gym.Wrapper[str, str, Any, Any], RecordConstructorArgs):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
         """Start an episode, as the environment does; the message says the task."""
+        self._seen: Any
         self._seen, info = self.env.reset(seed=seed, options=options)
         self._names = self.narrator.names(int(self._seen["public_seed"][0]))
         self._unread, self._over = 0, False

@@ -299,9 +299,9 @@ class ApartAgent(ApartPolicy, Agent):
         """The answer."""
         return self.child.ask("recommend", {**observation, "*": slots}, self._held, state)[1][""]
 
-    def counted(self, state: Any, slots: Any) -> dict[str, Any]:
+    def tallied(self, state: Any, slots: Any) -> dict[str, Any]:
         """What it counts in episodes."""
-        return self.child.ask("counted", {"*": slots}, self._held, state)[1]
+        return self.child.ask("tallied", {"*": slots}, self._held, state)[1]
 
 
 def _serve() -> None:
@@ -344,8 +344,8 @@ def _answered(held: dict[Any, Any], asked: dict[str, Any], arrays: dict[str, Any
         words = _facts(new)
     elif asked["do"] == "recommend":
         out = agent.recommend(seen, new, more)
-    elif asked["do"] == "counted":
-        out = agent.counted(new, more)
+    elif asked["do"] == "tallied":
+        out = agent.tallied(new, more)
     elif asked["do"] == "begin":
         new = agent._made(seen)
     elif asked["do"] == "choose":

@@ -187,7 +187,7 @@ class Agent(ABC):
         prices: whether its rule copes with a budget that is money, because the task has a `cost`.
         sees_pending: whether it decides with pending results in sight, and not twice, as `waiting` has it.
         pays: whether a decision costs something outside, so that none is made for a check alone.
-        counts: names of what `counted` counts in each episode, and tables of results show.
+        counts: names of what `tallied` counts in each episode, and tables of results show.
 
     Raises:
         ValueError: if the algorithm does not solve the task's problem, or cannot read its observations.
@@ -342,7 +342,7 @@ class Agent(ABC):
         answer = self.problem.plug_in(means)
         return answer[0] if single else answer
 
-    def counted(self, state: Any, slots: Ints) -> dict[str, Any]:
+    def tallied(self, state: Any, slots: Ints) -> dict[str, Any]:
         """Of these episodes the `counts`, int64 (n,) each, and maybe `forfeited`, bool (n,): their score is then 0."""
         return {}
 

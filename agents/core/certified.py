@@ -320,8 +320,8 @@ class Certified(Agent):
             if not _make.quick(simulation, limit, out):
                 return out.arms, out.times
 
-    def counted(self, state: CertifiedState, slots: Ints) -> dict[str, Any]:
-        found = self.agent.counted(state.inner, slots)
+    def tallied(self, state: CertifiedState, slots: Ints) -> dict[str, Any]:
+        found = self.agent.tallied(state.inner, slots)
         return {name: found[name] for name in self.counts}  # none is forfeited: the answer is that of the certificate
 
     def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:

@@ -196,7 +196,7 @@ class Lockstep:
     def _count(self, verdict: dict[str, Any], state: object, slots: Ints) -> None:
         """Add what the agent itself counts in slots; the score of what it has forfeited is 0."""
         if self.result.counts:
-            found = self.policy.counted(state, slots)
+            found = self.policy.tallied(state, slots)
             verdict |= {name: found[name] for name in self.result.counts}
             lost = found.get("forfeited", np.zeros(len(slots), np.bool_))
             verdict["score"] = np.where(lost, 0.0, verdict["score"])
