@@ -6,7 +6,6 @@ computes no score, and takes nothing from elsewhere. Whoever reads its source se
 
 from __future__ import annotations
 
-import functools
 import html
 from collections.abc import Mapping
 from contextlib import closing
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 from bandit_envs.kernels import EPISODES_LIMIT, integer, root_number
 from bandit_envs.text import Narrator
 
+from ..core.forms import Forms
 from ..evaluation import play
 from ..evaluation.environment import plain
 from ..evaluation.plan import keywords, make_envs
@@ -31,7 +31,6 @@ from .template import check_page, filled, json_text
 RIVALS = {"Threshold": "lsa", "Feasible": "lsa", "BetterThanControl": "lsa", "TopK": "top-two"}
 RIVALS |= {"AllGood": "st2(delta=0.1)", "": "look-ahead"}
 BUDGET, MOST_ARMS, MOST_BUDGET = 100, 12, 2000  # of an episode
-PLAYED = {"delta": None, "max_pulls": None, "pull_cost": 0, "cost": None, "batch": 1, "delay": 0, "pull": "arm"}
 
 
 def game(
@@ -66,22 +65,19 @@ def game(
     """
     path = None if out is None else check_page(out, force)
     env_id, kwargs = plain(env_id, {"budget": BUDGET, **keywords(env_kwargs)})
+    kwargs["budget"] = integer("budget", kwargs["budget"], 1, MOST_BUDGET)
     root, first = root_number(seed), integer("episode", episode, 0, EPISODES_LIMIT - 1)
     last = min(EPISODES_LIMIT, first + integer("episodes", episodes, 1, 1000))
-    make = functools.partial(make_envs, env_id, kwargs=kwargs)
-    _, envs, forms = recipe_of("uniform", False).paired(functools.partial(make, 1), kwargs)
-    with closing(envs):
-        task, problem = envs.task, envs.problem
-    for name, usual in PLAYED.items():
-        if (value := getattr(task, name)) != usual:
-            raise ValueError(f"a game has {name}={usual!r} alone, got {name}={value!r:.80}")
-    if task.K > MOST_ARMS or not 0 < (task.budget or 0) <= MOST_BUDGET:
-        text = f"a game has at most {MOST_ARMS} arms and a budget in 1 .. {MOST_BUDGET:,}"
-        raise ValueError(f"{text}, got {task.K:,} arms and budget={task.budget}")
+    task = play("uniform", env_id, env_kwargs=kwargs).task  # it refuses prices and delays
+    problem = task.make_problem()
+    for name in (name for name in ("delta", "max_pulls", "pull_cost") if getattr(task, name)):
+        raise ValueError(f"a game ends with its budget alone, got {name}={getattr(task, name)!r}")
+    if task.K > MOST_ARMS or task.pull != "arm":
+        raise ValueError(f"a game has at most {MOST_ARMS} arms, pulled as a whole, got {task.K:,}, pull={task.pull!r}")
     rival = RIVALS.get(problem.family or problem.name, RIVALS[""]) if agent is None else agent
     players = {recipe_of(one, trust).label: one for one in (rival, "uniform")}
     games, size = list[Any](), 0
-    with closing(make(task.K, forms)) as slots:
+    with closing(make_envs(env_id, task.K, Forms("full", "statistics"), kwargs)) as slots:
         for number in range(first, last):
             how: Any = {"env_kwargs": kwargs, "seed": root, "episode": number, "trust": trust}
             one = _episode(slots, root, number, [play(player, env_id, **how) for player in players.values()])

@@ -155,13 +155,13 @@ def test_a_person_who_presses_as_uniform_does_has_its_score() -> None:
 def test_what_cannot_be_played_is_refused_by_name(tmp_path: Path, capsys: Any) -> None:
     (tmp_path / "letter.html").write_text("<p>dear all</p>")
     for more, text in (
-        ("--results-batch 2", "a game has batch=1 alone, got batch=2"),
-        ("--delay 3", "a game has delay=0 alone, got delay=3"),
-        ("--pull-cost 0.1", "a game has pull_cost=0 alone, got pull_cost=0.1"),
-        ("--delta 0.1", "a game has delta=None alone, got delta=0.1"),
-        ("--max-pulls 9", "a game has max_pulls=None alone, got max_pulls=9"),
-        ("--budget 2001", "a budget in 1 .. 2,000, got 10 arms and budget=2001"),
-        ("--instance sampler(arms=13)", "at most 12 arms and a budget in 1 .. 2,000, got 13 arms"),
+        ("--results-batch 2", "without batch, delay and cost, got batch=2"),
+        ("--delay 3", "without batch, delay and cost, got batch=1, delay=3"),
+        ("--pull-cost 0.1", "a game ends with its budget alone, got pull_cost=0.1"),
+        ("--delta 0.1", "a game ends with its budget alone, got delta=0.1"),
+        ("--max-pulls 9", "a game ends with its budget alone, got max_pulls=9"),
+        ("--budget 2001", "budget must be an integer in [1, 2000], got 2001"),
+        ("--instance sampler(arms=13)", "a game has at most 12 arms, pulled as a whole, got 13"),
         ("--agent nobody", "nobody"),
         ("--k 11", "k must be an integer in [1, 9]"),
         ("--episodes 0", "episodes must be"),
@@ -173,8 +173,10 @@ def test_what_cannot_be_played_is_refused_by_name(tmp_path: Path, capsys: Any) -
         assert text in (err := capsys.readouterr().err), err
         assert len(err.splitlines()) == 1
     assert not (tmp_path / "a.html").exists()
-    with pytest.raises(ValueError, match="got 10 arms and budget=None"):
-        agents.game("TopK", env_kwargs={"budget": None, "delta": None, "instance": {"sampler": {}}})
+    with pytest.raises(ValueError, match="budget must be"):
+        agents.game("TopK", env_kwargs={"budget": None})
+    with pytest.raises(ValueError, match="pull='coordinate'"):
+        agents.game("Feasible", env_kwargs={"pull": "coordinate"})
     out = tmp_path / "b.html"
     line = f"play --problem TopK --k 2 --budget 9 --episodes 1 --seed 3 --episode 5 --agent lucb --html {out}"
     assert main(shlex.split(line)) == 0
