@@ -122,8 +122,8 @@ class Narrator:
 
     # What is said
 
-    def opening(self, names: Sequence[str], seen: Mapping[str, NDArray[Any]]) -> str:
-        """The task in words, and how to reply; in the view "raw" in JSON too."""
+    def asks(self, names: Sequence[str]) -> list[str]:
+        """The task in words."""
         task, story = self.task, self.story
         drawn = "0 or 1" if task.distribution == "bernoulli" else "a number"
         if drawn != "0 or 1" and task.support is not None:
@@ -164,11 +164,16 @@ class Narrator:
             said.append(f"Results come {late}; {self._wait} closes a batch, or waits for the next result.")
         if task.delta is None:
             said.append("Your answer is scored from 0 to 1; 1 is perfect.")
+        return said
+
+    def opening(self, names: Sequence[str], seen: Mapping[str, NDArray[Any]]) -> str:
+        """The task in words, and how to reply; in the view "raw" in JSON too."""
+        story, said = self.story, self.asks(names)
         size = self.problem.answer_size
         some = "" if size is None else f" It holds {size} {story.one if size == 1 else story.many}."
         said.append(f"{self.allowed(names)}{some}")
         if self.view == "raw":
-            facts = {"task": json.loads(task.to_json()), "names": [*names]}
+            facts = {"task": json.loads(self.task.to_json()), "names": [*names]}
             return "\n".join([*said, json.dumps(facts), self._numbers(seen)])
         return "\n".join(said)
 
