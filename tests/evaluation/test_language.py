@@ -163,8 +163,27 @@ def test_calls_that_fail_are_tried_again_and_those_that_are_late_given_up() -> N
         run(LanguageAgent(lambda messages: str(hold.wait(20)), timeout=0.05, retries=0), episodes=1)
     hold.set()
 
+    def own_limit(messages: Any) -> str:
+        raise TimeoutError("of the client")
 
-@pytest.mark.parametrize("reply", [5, None, b"PULL", ("PULL", "3"), ("PULL", -1), ["PULL"]])
+    with pytest.raises(EndpointError, match=r"failed: TimeoutError\('of the client'\)"):
+        run(LanguageAgent(own_limit, timeout=None, retries=0), episodes=1)
+
+
+def test_replies_of_any_letters_are_kept(tmp_path: Path) -> None:
+    asked = [0]
+
+    def odd(messages: Any) -> str:
+        asked[0] += 1
+        return "\ud800 \x00 \u202e"
+
+    for _ in range(2):
+        found = run(LanguageAgent(odd, store=tmp_path / "odd.db", wait=0), episodes=2)
+        assert (found.column("one", "unreadable") == 3).all()
+    assert asked[0] == 6
+
+
+@pytest.mark.parametrize("reply", [5, None, b"PULL", ("PULL", "3"), ("PULL", -1), ("PULL", 2**70), ["PULL"]])
 def test_replies_that_are_no_text_are_refused_at_once(reply: object) -> None:
     with pytest.raises(EndpointError, match="must return text"):
         run(LanguageAgent(lambda messages: reply, wait=60.0), episodes=1)
