@@ -174,10 +174,11 @@ class LanguageAgent:
                 gate.running -= 1
                 late = call.cancel()
                 if not late and call.exception() is None:
-                    row = [digest, self.name, *self._checked(call.result())]
+                    made = self._checked(call.result())
                     with self._kept:  # of two processes that ask the same the first one counts
+                        row = [digest, self.name, *made]
                         self._kept.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", row)
-                    return self._known(digest) or (row[2], row[3])
+                    return self._known(digest) or made
             if tried < self.retries:
                 await asyncio.sleep(min(self.wait * 2.0**tried, 60.0))
         error = None if late else call.exception()
