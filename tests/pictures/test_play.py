@@ -119,7 +119,7 @@ def test_some_places_are_not_those_of_the_list() -> None:
 
 
 def test_a_page_says_the_task_in_words_and_loads_nothing() -> None:
-    assert "Which 3 of the 10 buttons are the best?" in page("TopK")
+    assert "<strong>Which 3 of the 10 buttons are the best?</strong>" in page("TopK")
     assert "The control is A; it is in no answer." in page("BetterThanControl")
     assert "value 1 is 0.5 or more; value 2 is 0.5 or less?" in page("Feasible")
     assert "You have 40 presses." in page("AllGood")
