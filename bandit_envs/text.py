@@ -118,7 +118,7 @@ class Narrator:
         rounds = -(-K // len(pool))
         u = agent_uniforms(np.array([public_seed]), np.zeros(1, np.int64), rounds * len(pool), seed=NAMES)[0]
         every = [name + (f"-{i + 1}" if i else "") for i in range(rounds) for name in pool]
-        return [every[place] for place in np.argsort(u)[:K]]
+        return [every[place] for place in np.argsort(u, kind="stable")[:K]]
 
     # What is said
 
@@ -130,7 +130,7 @@ class Narrator:
             drawn = f"a number from {task.support[0]:g} to {task.support[1]:g}"
         each = drawn if task.D == 1 else f"{task.D} values, each {drawn}"
         said = [
-            f"There are {self.many}: {', '.join(names)}.",
+            f"{'There are' if task.K > 1 else 'There is'} {self.many}: {', '.join(names)}.",
             f"Each {story.pulled} of one {story.one} shows its {story.result}, {each}. Each {story.one} has a mean "
             f"{story.result} that stays the same and that you do not know; single results scatter around it"
             + (f", with a standard deviation of {task.sigma:g} at most." if task.distribution == "gaussian" else "."),
