@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from .envs import PureExplorationEnv
 from .kernels import agent_uniforms, choice, flag, integer
-from .problems import Task
+from .problems import Problem, Task
 from .simulation.simulator import MOST_TIMES
 
 __all__ = ["STORIES", "TOOLS", "Command", "Narrator", "Story", "TextView", "Unreadable"]
@@ -141,7 +141,9 @@ class Narrator:
         if task.items:
             said.append(f"All are scored on the same {task.items:,} questions, in one random order.")
         if task.budget is not None and task.cost is None:
-            said.append(f"You have {task.budget:,} {story.presses}. Then you answer.")
+            said.append(
+                f"You have {task.budget:,} {story.presses if task.budget != 1 else story.pulled}. Then you answer."
+            )
         elif task.budget is not None:
             said.append(f"You can spend {task.budget:,}. Then you answer.")
         if task.cost is not None:
@@ -163,7 +165,9 @@ class Narrator:
             late = f"in batches of {task.batch}" * (task.batch > 1) or f"late (delay {task.delay})"
             said.append(f"Results come {late}; {self._wait} closes a batch, or waits for the next result.")
         if task.delta is None:
-            said.append("Your answer is scored from 0 to 1; 1 is perfect.")
+            ours = self.problem.has_latest("scored", "verdict", "_score")  # else of a class that scores in another form
+            how = self.problem.scored if ours else Problem.scored
+            said.append(f"Your answer is scored from 0 to 1: {how.format(many=self.many, **self.problem.settings)}.")
         return said
 
     def opening(self, names: Sequence[str], seen: Mapping[str, NDArray[Any]]) -> str:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from pathlib import Path
 from typing import Annotated, Any
 
-from tyro.conf import Positional, arg
+from tyro.conf import OmitArgPrefixes, Positional, arg
 
 import agents
 from bandit_envs import INSTANCES
 from bandit_envs.kernels import parse_call
 
 from ..evaluation.environment import environment_id
-from .environment import EnvironmentCommand, Options
+from .environment import EnvironmentCommand, EnvironmentOptions, Options
 from .options import Command, note
 
 Folder = Positional[Annotated[Path, arg(metavar="FOLDER")]]
@@ -73,6 +74,10 @@ class Race(EpisodeCommand[Options], of="race", without="env_id env_kwargs"):
         print(f"wrote {self.out}")
 
 
+class GameOptions(EnvironmentOptions, without="batch cost delay delta max_pulls pull pull_cost stop"):
+    """What is not given is as the instance has it, one of `bandit-envs list instances`; the budget is 100 pulls."""
+
+
 class Play(EnvironmentCommand[Options], of="game", without="env_id env_kwargs", named={"html": "out", "id": "env_id"}):
     """Write a page on which a person plays a problem, and is scored beside agents on the same samples: one HTML file.
 
@@ -83,6 +88,7 @@ class Play(EnvironmentCommand[Options], of="game", without="env_id env_kwargs", 
     id: Annotated[str, arg(name="problem", metavar="PROBLEM")]
     html: Annotated[Path, arg(metavar="PATH")]
     agent: Annotated[str | None, arg(metavar="AGENT", help_behavior_hint="")] = None
+    environment: OmitArgPrefixes[GameOptions] = field(default_factory=GameOptions)
 
     def run(self) -> None:
         agents.game(**self.handed("game") | {"env_kwargs": self.env_kwargs()})

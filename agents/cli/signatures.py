@@ -16,7 +16,7 @@ from dataclasses import Field, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from tyro.conf import FlagCreatePairsOff, arg
+from tyro.conf import FlagCreatePairsOff, Suppress, arg
 
 # The functions and classes behind, and their modules.
 SOURCES = {
@@ -131,8 +131,8 @@ class Documented:
     """A dataclass of options.
 
     Args:
-        of: names of functions, whose parameters are options, but those in `without`. The class itself writes options
-            whose type or default is another one, and those that no function has.
+        of: names of functions, whose parameters are options, but those in `without`, inherited ones too. The class
+            itself writes options whose type or default is another one, and those that no function has.
         also: names of what is only read for its docstring.
         named: the parameters of options with names of their own.
         optional: no option has a default.
@@ -153,6 +153,9 @@ class Documented:
                 kinds[name] = kind(annotation, optional)
                 if default is not None:
                     setattr(cls, name, None if optional else ast.literal_eval(default))
+        for name in {*without.split()} & {*getattr(cls, "__dataclass_fields__", ())}:
+            kinds[name] = Suppress[Any]
+            setattr(cls, name, None)
         texts = dict(pair for one in f"{of} {also}".split()[::-1] for pair in documented(one).items())
         options = {*getattr(cls, "__dataclass_fields__", ()), *kinds}
         for name in kinds:

@@ -7,6 +7,7 @@ computes no score, and takes nothing from elsewhere. Whoever reads its source se
 from __future__ import annotations
 
 import html
+import zlib
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
@@ -47,8 +48,8 @@ def game(
 ) -> str:
     """Make a page on which a person plays a problem in any browser, by mouse, touch or keys: one HTML file.
 
-    The samples are those of `evaluate`, for the player and for the two agents whose scores are shown in the end. The
-    truth is in the file.
+    The samples are those of `evaluate`, for the player and for the two agents whose scores are shown in the end. Arms
+    that may change places do so from game to game, unless `shuffle_arms` is given. The truth is in the file.
 
     Args:
         env_id, env_kwargs, seed, trust: as for `play`; without a budget there are 100 pulls.
@@ -68,8 +69,13 @@ def game(
     kwargs["budget"] = integer("budget", kwargs["budget"], 1, MOST_BUDGET)
     root, first = root_number(seed), integer("episode", episode, 0, EPISODES_LIMIT - 1)
     last = min(EPISODES_LIMIT, first + integer("episodes", episodes, 1, 1000))
-    task = play("uniform", env_id, env_kwargs=kwargs).task  # it refuses prices and delays
+    for name, none in (("batch", 1), ("delay", 0), ("cost", None)):
+        if np.size(x := kwargs.get(name)) > 1 or x not in (None, none):
+            raise ValueError(f"a game has no batches, delays and prices, got {name}={x!r:.80}")
+    task = play("uniform", env_id, env_kwargs=kwargs).task
     problem = task.make_problem()
+    if problem.any_order or problem.control_arm is not None:  # the control keeps its place
+        kwargs.setdefault("shuffle_arms", True)
     for name in (name for name in ("delta", "max_pulls", "pull_cost") if getattr(task, name)):
         raise ValueError(f"a game ends with its budget alone, got {name}={getattr(task, name)!r}")
     if task.K > MOST_ARMS or task.pull != "arm":
@@ -85,18 +91,25 @@ def game(
             if games and size > MOST_BYTES:
                 break
             games.append(one)
-    found = [x for one in games for row in one["samples"]["values"] for x in row]
-    low, high = task.support or (min(found), max(found))
+    means, shape = np.array([one["means"] for one in games]), problem.polyhedron
+    low, high = task.support or (float(means.min() - task.sigma), float(means.max() + task.sigma))
+    limits = [] if shape is None else [*zip(shape.A.tolist(), shape.b.tolist(), strict=True)]
     facts: dict[str, Any] = {name: getattr(task, name) for name in ("K", "D", "budget", "sigma", "distribution")}
-    facts |= {name: getattr(problem, name) for name in ("answer_size", "boundary", "control_arm")}
-    facts |= {"limits": [low, high], "agents": list(players), "games": games, "plane": None}
-    if task.D == 2 and problem.polyhedron is not None:
-        facts["plane"] = plane_of(problem.polyhedron, np.array([[low, low], [high, high]]))
+    facts |= {name: getattr(problem, name) for name in ("answer_size", "control_arm")}
+    facts |= {"range": [low, high], "agents": list(players), "games": games, "plane": None, "limits": limits}
+    alone = [(row, end) for row, end in limits if np.count_nonzero(row) == 1]  # limits of one dimension
+    parts = [[end / row[d] for row, end in alone if row[d]] for d in range(task.D)]
+    facts["parts"] = parts if problem.boundary is None else [[problem.boundary]]
+    if task.D == 2 and shape is not None:
+        facts["plane"] = plane_of(shape, np.array([[low, low], [high, high]]))
+    played = [(one["pulls"], one["answers"], one["right"]) for one in games]
+    facts["id"] = f"bandit-envs {zlib.crc32(json_text(played).encode()):08x}"  # of what the browser keeps
     said = [html.escape(text) for text in Narrator(task).asks(LETTERS[: task.K])]
     said[2] = f"<strong>{said[2]}</strong>"  # the question
-    title, others = f"{problem.name}: you against {[*players][0]}", html.escape(" and ".join(players))
-    parts = {"TITLE": html.escape(title), "AGENTS": others, "WORDS": " ".join(said), "DATA": json_text(facts)}
-    return filled("drawing play", parts, path)
+    if len(games) > 1 and len({tuple(sorted(map(tuple, one["means"]))) for one in games}) == 1:
+        said.append(f"They are the same buttons in each game{', in another order' * bool(kwargs.get('shuffle_arms'))}.")
+    words = {"TITLE": f"{problem.name}: you against an algorithm", "AGENTS": html.escape(" and ".join(players))}
+    return filled("drawing play", words | {"WORDS": " ".join(said), "DATA": json_text(facts)}, path)
 
 
 def _episode(envs: Any, root: int, number: int, traces: list[Any]) -> dict[str, Any]:
@@ -109,7 +122,9 @@ def _episode(envs: Any, root: int, number: int, traces: list[Any]) -> dict[str, 
     masks = masks if problem.answer_size is None else masks[masks.sum(axis=1) == problem.answer_size]
     verdict, means = envs.assess(np.zeros(len(masks), np.int64), masks), envs.true_means()[0]
     order = np.argsort(envs.as_listed(np.zeros(1, np.int64), arms[None])[0])  # traces are by the instance's list
+    known = getattr(envs.setting.source, "arm_names", ())
     return {
+        "names": [known[i] for i in order] if known else None,
         "samples": _coded(samples.reshape(-1, envs.task.D).T),
         "verdicts": _coded(np.array([verdict["score"].round(6), verdict["correct"]])),
         "means": means.reshape(K, -1).tolist(),

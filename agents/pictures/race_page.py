@@ -203,5 +203,5 @@ def plane_of(polyhedron: Polyhedron, points: Floats) -> dict[str, Any]:
     points = points[np.isfinite(points).all(axis=1)]
     low, high = points.min(axis=0), points.max(axis=0)
     pad = 0.06 * np.where(high > low, high - low, 1.0)
-    corners = outline(polyhedron, low - pad, high + pad)
+    corners = outline(polyhedron, low - 2 * pad, high + 2 * pad)  # what is cut off has no edge in the picture
     return {"low": (low - pad).tolist(), "high": (high + pad).tolist(), "corners": corners.tolist()}

@@ -30,7 +30,7 @@ def check_page(out: str | Path, force: bool = False) -> Path:
     if path.is_file() and not force:
         with path.open("rb") as file:
             if OURS not in file.read(BEGINNING):
-                raise ValueError(f"{path} is there already, and no page of bandit-envs: give another --out, or --force")
+                raise ValueError(f"{path} is there already, and no page of bandit-envs: give another file, or --force")
     try_out(path)
     return path
 

@@ -111,6 +111,7 @@ class Problem(ABC):
         parameters: {parameter of the constructor: one sentence that explains it}. Each is an attribute too, and the
             constructor's annotation gives the command line its type: float, int, bool, str, or anything else as JSON.
         asks: the question, in one line. source: the papers.
+        scored: what the score is, the end of a sentence; {many} is "12 buttons", {k} the parameter k, and so on.
         version: of the environment; it is raised whenever a change can alter results.
         defaults: keyword arguments of the environment where no instance is given.
         sampler: the instance where none is given, in any form that the keyword `instance` takes; None: 10 scalar arms.
@@ -135,6 +136,7 @@ class Problem(ABC):
     parameters: ClassVar[Mapping[str, str]] = {}
     asks: ClassVar[str] = ""
     source: ClassVar[str] = ""
+    scored: ClassVar[str] = "1 is perfect"
     version: ClassVar[int] = 0
     defaults: ClassVar[Mapping[str, Any]] = {"budget": 200}
     sampler: ClassVar[object] = None
@@ -581,6 +583,7 @@ class SetProblem(Problem):
 
     metric_types = {"misclassified": np.int64, "precision": np.float64, "recall": np.float64, "f1": np.float64}
     scores_arms, kernels_needed = True, (_count,)
+    scored = "the share of the {many} that you put on the right side, into the answer or out of it"
 
     @property
     def bands(self) -> tuple[float, float]:

@@ -141,11 +141,9 @@ class BetterThanControl(SetProblem):
 
     def in_words(self, which: str, nouns: str, unit: str = "", minimize: bool = False) -> str:
         word, than = ("lower", "below") if minimize else ("higher", "above")
-        by = f"more than {self.least:g}{unit} {than}"
-        if self.lift is not None:
-            by = f"more than {self.lift:.3g} times above"
-        elif self.least <= 0:
-            by = than if self.least == 0 else f"no more than {-self.least:g}{unit} {'above' if minimize else 'below'}"
+        least, of = (self.least, unit) if self.lift is None else (100 * self.lift, " %")
+        by = f"more than {least:g}{of} {than}" if least > 0 else than
+        by = f"no more than {-least:g}{of} {'above' if minimize else 'below'}" if least < 0 else by
         question = f"{which} have a mean {by} that of the control?"
         if self.guardrails:
             worse = ", ".join(f"value {d} at most {g:g} below" for d, g in enumerate(self.guardrails, 2))

@@ -32,13 +32,15 @@ def _measure(pulls: Pointer, mean: Pointer, K: int, numbers: Pointer, out: Point
 
 
 def _limit(row: Sequence[float], end: float, unit: str) -> str:
-    """A constraint of a polyhedron, row x <= end."""
+    """A constraint of a polyhedron, row x <= end; general ones with at most three digits of each number."""
     terms = [(d, x) for d, x in enumerate(row, 1) if x]
     if len(terms) == 1:
         ((d, x),) = terms
-        return f"value {d} is {end / x + 0.0:g}{unit} or {'less' if x > 0 else 'more'}"
-    total = " + ".join(f"{x:g} x value {d}" for d, x in terms).replace("+ -", "- ") or "0"
-    return f"{total} is {end:g}{unit} or less"
+        return f"a value {d} of {end / x + 0.0:g}{unit} or {'less' if x > 0 else 'more'}"
+    first, *others = (f"{x:.3g}" if abs(x) < 1000 else f"{x:g}" for x in (end, *(x for _, x in terms)))
+    total = " + ".join(f"{x} x value {d}" for x, (d, _) in zip(others, terms, strict=True)).replace("+ -", "- ") or "0"
+    about = "about " * ([*map(float, (first, *others))] != [end, *(x for _, x in terms)])
+    return f"{total} of {about}{first}{unit} or less"
 
 
 class Feasible(SetProblem):
@@ -77,9 +79,9 @@ class Feasible(SetProblem):
             raise ValueError(f"A has {wanted} columns, so {self.name} needs arms of {wanted} dimensions, got {task.D}")
 
     def in_words(self, which: str, nouns: str, unit: str = "", minimize: bool = False) -> str:
-        limits = "; ".join(_limit(row, end, unit) for row, end in zip(self.A, self.b, strict=True))
+        limits = ", and ".join(_limit(row, end, unit) for row, end in zip(self.A, self.b, strict=True))
         near = f" Those nearer than {self.tolerance:g} to a limit may be put on either side."
-        return f"{which} keep all limits of their means: {limits}?" + near * (self.tolerance > 0)
+        return f"{which} have, on average, {limits}?" + near * (self.tolerance > 0)
 
     def margin(self, means: ArrayLike) -> Floats:
         """Signed distance from the boundary of the polyhedron; arms of one dimension have no last axis."""

@@ -56,7 +56,7 @@ class TopK(Problem):
     }
     metric_types = {"aggregate_regret": np.float64, "normalised_sum": np.float64, "misidentified": np.int64}
     certificate_names, kernels_needed = ("delta_c",), (certify,)
-    any_order = True
+    any_order, scored = True, "1 for the best {k}, 0 for the worst {k}, and between the two by the true means"
 
     def __init__(self, k: int = 3, epsilon: float = 0.0, criterion: str = "aggregate") -> None:
         try:
@@ -75,7 +75,8 @@ class TopK(Problem):
     def check(self, task: TaskLike, source: Instance | Sampler | None = None) -> None:
         if task.K < 2:
             raise ValueError(f"{task.K} arms are too few for {self!r:.200}, which leaves one out at least")
-        integer("k", self.k, 1, task.K - 1)
+        if self.k >= task.K:
+            raise ValueError(f"k must be an integer in [1, {task.K - 1}], got {self.k}: of {task.K:,} arms, give k")
         super().check(task, source)
 
     def in_words(self, which: str, nouns: str, unit: str = "", minimize: bool = False) -> str:
@@ -238,7 +239,7 @@ class BestArm(TopK):
 
     name, asks, source = "BestArm", "the best arm", "Even-Dar, Mannor & Mansour 2006"
     parameters = {name: text for name, text in TopK.parameters.items() if name != "k"}
-    family = "TopK"
+    family, scored = "TopK", "1 for the best, 0 for the worst, and between the two by the true mean"
 
     def __init__(self, epsilon: float = 0.0, criterion: str = "aggregate") -> None:
         super().__init__(1, epsilon, criterion)

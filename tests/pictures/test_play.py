@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import functools
-import html
 import re
 import shlex
 from pathlib import Path
@@ -22,9 +21,10 @@ from agents.pictures.play_page import RIVALS
 from bandit_envs import PROBLEMS
 
 GAUSSIAN: dict[str, Any] = {"instance": {"sampler": {"arms": 4, "distribution": "gaussian"}}, "threshold": 0.3}
-LISTED: dict[str, Any] = {"instance": "tao2019-1", "shuffle_arms": True}  # places are not those of the instance's list
+LISTED: dict[str, Any] = {"instance": "tao2019-1"}  # places are not those of the instance's list
 GAMES: dict[str, tuple[str, dict[str, Any]]] = {name: (name, {}) for name in sorted({*RIVALS} & {*PROBLEMS})}
 GAMES |= {"BestArm": ("BestArm", {}), "gaussian": ("Threshold", GAUSSIAN), "listed": ("Threshold", LISTED)}
+GAMES |= {"plane": ("Feasible", {"instance": "polyhedra(arms=5, dimensions=2, rows=4)"})}
 GAMES |= {"k": ("TopK", {"k": 5, "instance": {"sampler": {"arms": 12}}})}
 HOW: dict[str, Any] = {"seed": 3, "episode": 5}
 
@@ -43,7 +43,8 @@ def decoded(coded: dict[str, Any]) -> np.ndarray:
 
 def environment(name: str, episode: int) -> Any:
     problem, kwargs = GAMES[name]
-    env = gym.make(f"bandit_envs/{problem}-v0", budget=40, actions="full", disable_env_checker=True, **kwargs)
+    given = {"budget": 40, "shuffle_arms": True, **kwargs}
+    env = gym.make(f"bandit_envs/{problem}-v0", actions="full", disable_env_checker=True, **given)
     env.reset(seed=HOW["seed"], options={"episode": HOW["episode"] + episode})
     return env
 
@@ -99,7 +100,7 @@ def test_agents_meet_the_same_results(name: str) -> None:
     for i, game in enumerate(data["games"]):
         samples = decoded(game["samples"]).reshape(40, data["K"], data["D"])
         for which, agent in enumerate(data["agents"]):
-            given = {"budget": 40, **kwargs}
+            given = {"budget": 40, "shuffle_arms": True, **kwargs}
             trace = agents.play(agent, problem, env_kwargs=given, seed=3, episode=5 + i)
             place = {tuple(np.atleast_1d(mean)): k for k, mean in enumerate(map(tuple, game["means"]))}
             arms = [place[tuple(np.atleast_1d(trace.means[arm]))] for arm in trace.arms]
@@ -121,7 +122,8 @@ def test_some_places_are_not_those_of_the_list() -> None:
 def test_a_page_says_the_task_in_words_and_loads_nothing() -> None:
     assert "<strong>Which 3 of the 10 buttons are the best?</strong>" in page("TopK")
     assert "The control is A; it is in no answer." in page("BetterThanControl")
-    assert "value 1 is 0.5 or more; value 2 is 0.5 or less?" in page("Feasible")
+    assert "buttons have, on average, a value 1 of 0.5 or more, and a value 2 of 0.5 or less?" in page("Feasible")
+    assert "scored from 0 to 1: 1 for the best 3, 0 for the worst 3, and between" in page("TopK")
     assert "You have 40 presses." in page("AllGood")
     corners = np.array(data_of(page("Feasible"))["plane"]["corners"])
     assert corners.min(axis=0)[0] == pytest.approx(0.5)
@@ -134,7 +136,7 @@ def test_a_page_says_the_task_in_words_and_loads_nothing() -> None:
 
 def test_labels_are_text(monkeypatch: Any) -> None:
     made = agents.game("Threshold", agent="apt(tolerance=0.05)", env_kwargs={"budget": 5}, episodes=1)
-    assert html.escape("Threshold: you against apt(tolerance=0.05)") in made
+    assert "results: apt(tolerance=0.05) and uniform, which presses" in made
     assert data_of(made)["agents"] == ["apt(tolerance=0.05)", "uniform"]
 
 
@@ -155,24 +157,35 @@ def test_a_person_who_presses_as_uniform_does_has_its_score() -> None:
 def test_what_cannot_be_played_is_refused_by_name(tmp_path: Path, capsys: Any) -> None:
     (tmp_path / "letter.html").write_text("<p>dear all</p>")
     for more, text in (
-        ("--results-batch 2", "without batch, delay and cost, got batch=2"),
-        ("--delay 3", "without batch, delay and cost, got batch=1, delay=3"),
-        ("--pull-cost 0.1", "a game ends with its budget alone, got pull_cost=0.1"),
-        ("--delta 0.1", "a game ends with its budget alone, got delta=0.1"),
-        ("--max-pulls 9", "a game ends with its budget alone, got max_pulls=9"),
         ("--budget 2001", "budget must be an integer in [1, 2000], got 2001"),
         ("--instance sampler(arms=13)", "a game has at most 12 arms, pulled as a whole, got 13"),
         ("--agent nobody", "nobody"),
         ("--k 11", "k must be an integer in [1, 9]"),
+        ("--instance sampler(arms=2)", "k must be an integer in [1, 1], got 3: of 2 arms, give k"),
         ("--episodes 0", "episodes must be"),
         (f"--html {tmp_path / 'a.txt'}", "must be .html"),
-        (f"--html {tmp_path / 'letter.html'}", "is there already, and no page of bandit-envs"),
+        (f"--html {tmp_path / 'letter.html'}", "and no page of bandit-envs: give another file, or --force"),
     ):
         line = f"play --problem TopK --html {tmp_path / 'a.html'} {more}"
         assert main([word.replace("@", " ") for word in line.split()]) == 2, more
         assert text in (err := capsys.readouterr().err), err
         assert len(err.splitlines()) == 1
     assert not (tmp_path / "a.html").exists()
+    for kwargs, text in (
+        ({"batch": 2}, "a game has no batches, delays and prices, got batch=2"),
+        ({"delay": "exponential(2)"}, "got delay='exponential"),
+        ({"cost": np.ones(10)}, "got cost=array"),
+        ({"pull_cost": 0.1}, "a game ends with its budget alone, got pull_cost=0.1"),
+        ({"delta": 0.1}, "got delta=0.1"),
+        ({"max_pulls": 9}, "got max_pulls=9"),
+    ):
+        with pytest.raises(ValueError, match=re.escape(text)):
+            agents.game("TopK", env_kwargs=kwargs)
+    main(["play", "--help"])
+    shown = capsys.readouterr().out
+    assert "--instance" in shown
+    for name in ("--delay", "--delta", "--cost", "--results-batch", "--max-pulls", "--pull-cost", "--stop", "--pull "):
+        assert name not in shown
     with pytest.raises(ValueError, match="budget must be"):
         agents.game("TopK", env_kwargs={"budget": None})
     with pytest.raises(ValueError, match="pull='coordinate'"):
@@ -183,6 +196,36 @@ def test_what_cannot_be_played_is_refused_by_name(tmp_path: Path, capsys: Any) -
     assert capsys.readouterr().out == f"wrote {out}\n"
     kwargs = {"k": 2, "budget": 9}
     assert out.read_text() == agents.game("TopK", agent="lucb", env_kwargs=kwargs, episodes=1, seed=3, episode=5)
+
+
+def test_a_fixed_instance_is_not_the_same_game_each_time() -> None:
+    """Its arms change places, and the page says so; a control keeps its place."""
+    listed = page("listed", 4)
+    games = data_of(listed)["games"]
+    assert len({str(game["means"]) for game in games}) == 4
+    assert len({str(sorted(game["means"])) for game in games}) == 1
+    assert "the same buttons in each game, in another order." in listed
+    assert "the same buttons" not in page("Threshold")
+    as_given = {"instance": "tao2019-1", "budget": 9, "shuffle_arms": False}
+    made = agents.game("Threshold", env_kwargs=as_given, episodes=2)
+    assert "the same buttons in each game." in made
+    assert data_of(made)["games"][0]["means"] == data_of(made)["games"][1]["means"]
+    instance = {"distribution": "bernoulli", "mean": [0.1, 0.2, 0.3, 0.4, 0.5]}
+    controlled = agents.game(
+        "BetterThanControl", env_kwargs={"instance": instance, "budget": 9, "control": 1}, episodes=6
+    )
+    means = [game["means"] for game in data_of(controlled)["games"]]
+    assert {one[1][0] for one in means} == {0.2}
+    assert len({str(one) for one in means}) > 1
+    assert "The control is B" in controlled
+
+
+def test_numbers_are_drawn_on_the_scale_of_their_means() -> None:
+    data = data_of(page("gaussian"))
+    means = np.array([game["means"] for game in data["games"]])
+    assert data["range"] == pytest.approx([means.min() - 1, means.max() + 1])
+    assert data_of(page("Threshold"))["range"] == [0, 1]
+    assert data_of(page("Feasible"))["parts"] == [pytest.approx([0.5])] * 2
 
 
 # The documentation ----------------------------------------------------------------------------------------------------
@@ -231,7 +274,7 @@ def row(view: Any, label: str) -> list[str]:
 
 def said(values: list[Any]) -> str:
     """Results as the page says them."""
-    return ", ".join(f"{x:g}" for row in values for x in row)
+    return " ".join(f"{x:g}" for row in values for x in row)
 
 
 @pytest.mark.parametrize(("width", "scheme"), SCREENS)
@@ -254,34 +297,33 @@ def test_a_game_by_keys_alone(width: int, scheme: str, browser: Any, tmp_path: P
             for _ in range(33):
                 keys.press("j")
             keys.press("Shift+A")  # one is left
-            assert "No presses are left" in view.inner_text("#said")
+            assert "No presses left" in view.inner_text("#said")
             keys.press("c")
             assert view.locator(".arm p").nth(2).inner_text() == "0 presses"
             assert view.locator(".arm p").nth(1).inner_text().startswith("6 presses, mean ")
-            for _ in range(30):  # to the first button
-                if focused() == "press A":
-                    break
-                keys.press("Tab")
+            assert focused() == "press C"
+            for _ in range(2):
+                keys.press("ArrowUp")
             assert focused() == "press A"
             keys.press("ArrowDown")
             keys.press("ArrowRight")
-            assert focused() == "B in the answer"
+            assert focused() == "choose B"
             assert view.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
             keys.press("Enter")
             assert view.inner_text("#said").startswith("B is in your answer.")
             assert view.inner_text("#answer") == "Choose 2 more buttons"
             for _ in range(2):
                 keys.press("ArrowDown")
-                keys.press(" ")
+                keys.press(".")
             keys.press("ArrowDown")
             keys.press("Enter")
             assert view.inner_text("#answer") == "Take out 1 button"
+            keys.press("Control+Enter")
+            assert view.inner_text("#said").startswith("Take out 1 button, then answer.")
             keys.press("Enter")
             shot(view, f"play-keys-{i}-{width}-{scheme}")
-            while focused() != "answer":
-                keys.press("Shift+Tab")
             assert view.inner_text("#answer") == "Answer: B, C, D"
-            keys.press("Enter")
+            keys.press("Control+Enter")
             scores = expected(data, [1, 2, 3], i)
             averages += scores
             assert view.inner_text("#result") == f"Your score is {scores[0]:.3f}, with B, C, D"
@@ -294,6 +336,7 @@ def test_a_game_by_keys_alone(width: int, scheme: str, browser: Any, tmp_path: P
             keys.press("Tab")
             assert focused() == "next"
             keys.press("Enter")
+            assert view.evaluate("location.hash") == "#2"
         assert view.inner_text("#next") == "That was the last game"
         assert view.is_visible("#end")
 
@@ -312,7 +355,7 @@ def test_a_game_by_touch_and_by_mouse(name: str, width: int, scheme: str, browse
             size = box.bounding_box()
             assert min(size["width"], size["height"]) >= 44
         pulls, takes = view.locator(".arm .go"), view.locator(".take")
-        assert view.inner_text("#answer") == "Choose buttons"  # none of them is no answer before the budget is spent
+        assert view.inner_text("#answer") == "Answer: none"
         view.select_option("#times", "5")
         for k in range(times := min(7, data["K"])):
             press(pulls.nth(k % 3))
@@ -334,3 +377,141 @@ def test_a_game_by_touch_and_by_mouse(name: str, width: int, scheme: str, browse
         shot(view, f"play-end-{name}-{width}-{scheme}")
         press(view.locator("#next"))
         assert view.inner_text("#said").strip() == "40 presses left."
+
+
+ROWS = "[...document.querySelectorAll('.arm, #answer, #times')].map(one => JSON.stringify(one.getBoundingClientRect()))"
+CUT = "[...document.querySelectorAll('.arm p, #said')].filter(one => one.scrollHeight > one.clientHeight).length"
+
+
+@pytest.mark.parametrize("name", ["Threshold", "gaussian", "Feasible", "plane"])
+def test_rows_stay_where_they_are(name: str, browser: Any, tmp_path: Path) -> None:
+    """Through three games at 390 pixels, with 1, 5 and 10 presses at a time: no press can meet another button."""
+    (path := tmp_path / "a.html").write_text(page(name, 3))
+    arms = data_of(page(name, 3))["K"]
+    for view in opened(browser, path, 390, "light"):
+        before = view.evaluate(ROWS)
+        for i, times in enumerate((1, 5, 10)):
+            view.select_option("#times", str(times))
+            view.evaluate("scrollTo(0, 0)")
+            for n in range(40 // times):
+                for button in (view.locator(".arm .go").nth(n // 3 % arms), view.locator(".take").nth(n % arms)):
+                    button.dispatch_event("click")
+                    assert view.evaluate(ROWS) == before
+                    assert view.evaluate(CUT) == 0
+            assert "No presses left" in view.inner_text("#said")
+            shot(view, f"play-still-{name}-{times}")
+            view.keyboard.press("Control+Enter")
+            view.keyboard.press("Control+Enter")  # where the answer is none
+            if i < 2:
+                view.locator("#next").click()
+
+
+def test_a_page_that_is_loaded_again_goes_on(browser: Any, tmp_path: Path) -> None:
+    (path := tmp_path / "a.html").write_text(page("TopK"))
+    for view in opened(browser, path, 390, "light"):
+        view.keyboard.press("Shift+B")
+        view.keyboard.press(".")
+        view.reload()
+        assert view.inner_text("#answer") == "Choose 2 more buttons"
+        assert view.inner_text("#said").strip() == "35 presses left."
+        assert view.locator(".arm p").nth(1).inner_text().startswith("5 presses, mean ")
+        for key in "cd":
+            view.keyboard.press(key)
+            view.keyboard.press(".")
+        view.keyboard.press("Control+Enter")
+        first = row(view, "average")
+        view.reload()
+        assert view.url.endswith("#1")
+        assert row(view, "average") == first  # a game that is over is not played again
+        view.locator("#next").click()
+        assert view.url.endswith("#2")
+        for key in "abc":
+            view.keyboard.press(key)
+            view.keyboard.press(".")
+        view.keyboard.press("Control+Enter")
+        scores = [expected(data_of(page("TopK")), *one) for one in (([1, 2, 3], 0), ([0, 1, 2], 1))]
+        assert row(view, "average")[2:] == [f"{mean:.3f}" for mean in np.mean(scores, axis=0)]
+        view.go_back()
+        assert view.inner_text("#result").endswith("with B, C, D")
+        view.go_forward()
+        assert view.inner_text("#result").endswith("with A, B, C")
+    for view in opened(browser, path, 390, "light"):  # another tab, at the second game
+        view.goto(path.as_uri() + "#2")
+        view.reload()
+        for key in "abc":
+            view.keyboard.press(key)
+            view.keyboard.press(".")
+        view.keyboard.press("Control+Enter")
+        assert view.inner_text("#next") == "That was the last game"
+
+
+def test_a_browser_that_keeps_nothing_plays_too(browser: Any, tmp_path: Path) -> None:
+    (path := tmp_path / "a.html").write_text(page("TopK"))
+    for view in opened(browser, path, 390, "light"):
+        view.add_init_script(
+            "Object.defineProperty(window, 'sessionStorage', { get() { throw new Error('refused'); } })"
+        )
+        view.keyboard.press("b")
+        view.reload()
+        assert view.inner_text("#said").strip() == "40 presses left."
+        for key in "abc":
+            view.keyboard.press(key)
+            view.keyboard.press(".")
+        view.keyboard.press("Control+Enter")
+        assert view.inner_text("#next") == "Next game (2 of 2)"
+
+
+def test_a_held_key_presses_once(browser: Any, tmp_path: Path) -> None:
+    (path := tmp_path / "a.html").write_text(page("Threshold"))
+    for view in opened(browser, path, 390, "light"):
+        for key, left in (("b", 39), ("Enter", 38), (" ", 37)):
+            for _ in range(4):
+                view.keyboard.down(key)
+            view.keyboard.up(key)
+            assert view.inner_text("#said").endswith(f" {left} presses left.")
+        view.select_option("#times", "5")
+        view.focus("#times")
+        view.keyboard.press("j")
+        assert view.inner_text("#said").endswith(" 32 presses left.")
+        assert view.locator(".arm").last.evaluate("one => one.getBoundingClientRect().bottom <= innerHeight")
+        assert view.locator(".take").last.get_attribute("aria-label") == "choose J"
+        view.focus("#answer")
+        for _ in range(4):  # none, which takes a second press
+            view.keyboard.down("Enter")
+        view.keyboard.up("Enter")
+        assert view.inner_text("#answer") == "Once more: none"
+        assert view.get_attribute("#answer", "class") == ""
+        view.keyboard.press("a")
+        assert view.inner_text("#answer") == "Answer: none"
+        for _ in range(2):
+            view.locator("#answer").click()
+        assert view.inner_text("#result").endswith("with none")
+
+
+def test_what_else_a_page_shows(browser: Any, tmp_path: Path) -> None:
+    """Names of a table in the end; of more than two dimensions, which means lie inside; text alone without scripts."""
+    table = tmp_path / "dyes.csv"
+    table.write_text("name,value\n" + "".join(f"{'long ' * n}name,{x}\n" for n in (0, 5) for x in (1, 2, 4)))
+    kwargs: dict[str, Any] = {"instance": {"table": {"path": str(table)}}, "threshold": 2, "budget": 9}
+    (path := tmp_path / "a.html").write_text(agents.game("Threshold", env_kwargs=kwargs, episodes=1))
+    for view in opened(browser, path, 320, "light"):
+        view.keyboard.press("Control+Enter")
+        view.keyboard.press("Control+Enter")
+        shown = view.locator("#rows th").all_inner_texts()[:2]
+        assert sorted(text[2:] for text in shown) == ["long long l…", "name"]
+        assert view.locator("th[title]:not([title=''])").count() == 2
+        assert view.evaluate("document.documentElement.scrollWidth") <= 320
+    kwargs = {"instance": {"sampler": {"dimensions": 3}}, "A": [[1, 0, 0], [0, -1, 1]], "b": [0.5, 0.2], "budget": 40}
+    (path := tmp_path / "b.html").write_text(agents.game("Feasible", env_kwargs=kwargs, episodes=1))
+    for view in opened(browser, path, 390, "light"):
+        for key in "abcdefgh":
+            view.keyboard.press(f"Shift+{key}")
+        for text in view.locator(".arm p").all_inner_texts()[:8]:
+            one, two, three = (float(x) for x in re.findall(r"[\d.]+", text)[1:])
+            assert text.endswith(", inside") == (one <= 0.5 and three - two <= 0.2)
+        shot(view, "play-inside")
+    context = browser.new_context(java_script_enabled=False)
+    view = context.new_page()
+    view.goto(path.as_uri())
+    assert view.inner_text("body").strip() == "This game needs JavaScript; nothing is loaded from elsewhere."
+    context.close()

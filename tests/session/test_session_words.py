@@ -49,8 +49,8 @@ SENTENCES: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"problem": "Feasible", "A": [[-2, 0], [1, -3], [0, 1]], "b": [0, 2, 0.5], "tolerance": 0.1},
-        "Which of the 5 dishes keep all limits of their means: value 1 is 0 mg / l or more; 1 x value 1 - 3 x value 2 "
-        "is 2 mg / l or less; value 2 is 0.5 mg / l or less? Those nearer than 0.1 to a limit may be put on either "
+        "Which of the 5 dishes have, on average, a value 1 of 0 mg / l or more, and 1 x value 1 - 3 x value 2 of 2 "
+        "mg / l or less, and a value 2 of 0.5 mg / l or less? Those nearer than 0.1 to a limit may be put on either "
         "side.",
     ),
 ]
