@@ -165,8 +165,7 @@ class Narrator:
             late = f"in batches of {task.batch}" * (task.batch > 1) or f"late (delay {task.delay})"
             said.append(f"Results come {late}; {self._wait} closes a batch, or waits for the next result.")
         if task.delta is None:
-            ours = self.problem.has_latest("scored", "verdict", "_score")  # else of a class that scores in another form
-            how = self.problem.scored if ours else Problem.scored
+            how = self.problem.scored if self.problem.has_latest("scored", "verdict", "_score") else Problem.scored
             said.append(f"Your answer is scored from 0 to 1: {how.format(many=self.many, **self.problem.settings)}.")
         return said
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -88,7 +87,7 @@ class Play(EnvironmentCommand[Options], of="game", without="env_id env_kwargs", 
     id: Annotated[str, arg(name="problem", metavar="PROBLEM")]
     html: Annotated[Path, arg(metavar="PATH")]
     agent: Annotated[str | None, arg(metavar="AGENT", help_behavior_hint="")] = None
-    environment: OmitArgPrefixes[GameOptions] = field(default_factory=GameOptions)
+    environment: OmitArgPrefixes[GameOptions] = GameOptions()
 
     def run(self) -> None:
         agents.game(**self.handed("game") | {"env_kwargs": self.env_kwargs()})

@@ -154,7 +154,7 @@ class Documented:
                 if default is not None:
                     setattr(cls, name, None if optional else ast.literal_eval(default))
         for name in {*without.split()} & {*getattr(cls, "__dataclass_fields__", ())}:
-            kinds[name] = Suppress[Any]
+            kinds[name] = Annotated[Any, Suppress]
             setattr(cls, name, None)
         texts = dict(pair for one in f"{of} {also}".split()[::-1] for pair in documented(one).items())
         options = {*getattr(cls, "__dataclass_fields__", ()), *kinds}

@@ -69,15 +69,13 @@ def game(
     kwargs["budget"] = integer("budget", kwargs["budget"], 1, MOST_BUDGET)
     root, first = root_number(seed), integer("episode", episode, 0, EPISODES_LIMIT - 1)
     last = min(EPISODES_LIMIT, first + integer("episodes", episodes, 1, 1000))
-    for name, none in (("batch", 1), ("delay", 0), ("cost", None)):
-        if np.size(x := kwargs.get(name)) > 1 or x not in (None, none):
-            raise ValueError(f"a game has no batches, delays and prices, got {name}={x!r:.80}")
-    task = play("uniform", env_id, env_kwargs=kwargs).task
+    task = make_envs(env_id, 1, Forms("full", "statistics"), kwargs).task
     problem = task.make_problem()
     if problem.any_order or problem.control_arm is not None:  # the control keeps its place
         kwargs.setdefault("shuffle_arms", True)
-    for name in (name for name in ("delta", "max_pulls", "pull_cost") if getattr(task, name)):
-        raise ValueError(f"a game ends with its budget alone, got {name}={getattr(task, name)!r}")
+    for name in ("batch", "delay", "cost", "delta", "max_pulls", "pull_cost"):
+        if (given := getattr(task, name)) not in (None, 0, int(name == "batch")):
+            raise ValueError(f"a game has no batches, delays, prices, delta and max_pulls, got {name}={given!r:.80}")
     if task.K > MOST_ARMS or task.pull != "arm":
         raise ValueError(f"a game has at most {MOST_ARMS} arms, pulled as a whole, got {task.K:,}, pull={task.pull!r}")
     rival = RIVALS.get(problem.family or problem.name, RIVALS[""]) if agent is None else agent
@@ -97,13 +95,11 @@ def game(
     facts: dict[str, Any] = {name: getattr(task, name) for name in ("K", "D", "budget", "sigma", "distribution")}
     facts |= {name: getattr(problem, name) for name in ("answer_size", "control_arm")}
     facts |= {"range": [low, high], "agents": list(players), "games": games, "plane": None, "limits": limits}
-    alone = [(row, end) for row, end in limits if np.count_nonzero(row) == 1]  # limits of one dimension
-    parts = [[end / row[d] for row, end in alone if row[d]] for d in range(task.D)]
+    parts = [[end / row[d] for row, end in limits if row[d] and np.count_nonzero(row) == 1] for d in range(task.D)]
     facts["parts"] = parts if problem.boundary is None else [[problem.boundary]]
     if task.D == 2 and shape is not None:
         facts["plane"] = plane_of(shape, np.array([[low, low], [high, high]]))
-    played = [(one["pulls"], one["answers"], one["right"]) for one in games]
-    facts["id"] = f"bandit-envs {zlib.crc32(json_text(played).encode()):08x}"  # of what the browser keeps
+    facts["id"] = zlib.crc32(json_text([(one["pulls"], one["answers"]) for one in games]).encode())  # of what is kept
     said = [html.escape(text) for text in Narrator(task).asks(LETTERS[: task.K])]
     said[2] = f"<strong>{said[2]}</strong>"  # the question
     if len(games) > 1 and len({tuple(sorted(map(tuple, one["means"]))) for one in games}) == 1:

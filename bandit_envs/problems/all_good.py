@@ -71,9 +71,7 @@ class AllGood(SetProblem):
         "multiplicative": "Epsilon and slack are fractions of the best mean.",
         "slack": "Arms at most this much worse than epsilon may be answered.",
     }
-    scored = (
-        "F1, twice the number of those asked for in the answer, divided by the number in it plus that of all asked for"
-    )
+    scored = "F1, twice those asked for in the answer, divided by all in it plus all asked for"
     scores_arms, any_order = False, True
 
     def __init__(self, epsilon: float = 0.1, multiplicative: bool = False, slack: float = 0.0) -> None:

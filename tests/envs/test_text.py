@@ -421,5 +421,91 @@ def test_other_environments_and_words_are_refused(what: str) -> None:
         TextView(gym.wrappers.TransformObservation(one, lambda seen: seen, gym.spaces.Discrete(2)))
 
 
+def words_of(problem: str, **how: Any) -> str:
+    """What is asked, of three buttons."""
+    kwargs: dict[str, Any] = {"actions": "full", "budget": 9, "instance": "sampler(arms=3)"} | how
+    return " ".join(Narrator(gym.make(f"bandit_envs/{problem}-v0", **kwargs).unwrapped.task).asks("ABC"))
+
+
+SCORED: dict[str, tuple[str, dict[str, Any], Callable[[Any, Any, int], float]]] = {
+    "share of the 3 buttons that you put on the right side": (
+        "Threshold",
+        {"tolerance": 0.1},
+        lambda answer, means, _: float(np.mean((answer == (means >= 0.5)) | (np.abs(means - 0.5) < 0.1))),
+    ),
+    "F1, twice those asked for in the answer, divided by all in it plus all asked for": (
+        "AllGood",
+        {"epsilon": 0.2, "slack": 0.2},
+        lambda answer, means, _: (
+            2 * (answer & (right := means >= max(means) - 0.2)).sum() / (answer.sum() + right.sum())
+        ),
+    ),
+    "1 for the best 2, 0 for the worst 2, and between the two by the true means": (
+        "TopK",
+        {"k": 2, "epsilon": 0.1},
+        lambda answer, means, k: (
+            (means[answer].sum() - sum(sorted(means)[:2])) / (sum(sorted(means)[-2:]) - sum(sorted(means)[:2]))
+        ),
+    ),
+    "1 for the best, 0 for the worst, and between the two by the true mean": (
+        "BestArm",
+        {},
+        lambda answer, means, k: (means[answer].sum() - min(means)) / (max(means) - min(means)),
+    ),
+}
+
+
+@pytest.mark.parametrize("said", SCORED)
+def test_the_score_is_what_is_said(said: str) -> None:
+    """Scores by the sentence of the first message are those of the environment, for all answers."""
+    name, how, score = SCORED[said]
+    assert f"scored from 0 to 1: {'the ' * (name == 'Threshold')}{said}" in words_of(name, **how)
+    problem, rng = PROBLEMS[name](**how), np.random.default_rng(4)
+    for _ in range(20):
+        means = rng.random(3)
+        for mask in range(8):
+            answer = np.array([mask >> k & 1 for k in range(3)], bool)
+            if problem.answer_size in (None, answer.sum()):
+                assert problem.score(answer, means) == pytest.approx(score(answer, means, 2))
+
+
+def test_a_problem_that_scores_otherwise_says_no_more_than_it_knows() -> None:
+    class Doubled(PROBLEMS["Threshold"]):  # type: ignore[misc]
+        def _score(self, verdict: Any, K: int) -> Any:
+            return super()._score(verdict, K) ** 2
+
+    assert not Doubled.has_latest("scored", "verdict", "_score")
+    assert PROBLEMS["BestArm"].has_latest("scored", "verdict", "_score")
+
+
+def test_one_is_said_as_one() -> None:
+    said = words_of("Threshold", budget=1, instance="sampler(arms=1)")
+    assert "There is 1 button: " in said
+    assert "You have 1 press. Then" in said
+    assert "You have 9 presses. Then" in words_of("Threshold")
+
+
+@pytest.mark.parametrize(
+    ("how", "by"),
+    [
+        ({}, "above"),
+        ({"lift": 0.1}, "more than 10 % above"),
+        ({"lift": 0.0005}, "more than 0.05 % above"),
+        ({"lift": -0.05}, "no more than 5 % below"),
+        ({"lift": 0.0}, "above"),
+        ({"margin": 0.02}, "more than 0.02 above"),
+        ({"margin": -0.02}, "no more than 0.02 below"),
+    ],
+)
+def test_how_much_better_than_the_control(how: dict[str, Any], by: str) -> None:
+    assert f"buttons have a mean {by} that of the control?" in words_of("BetterThanControl", **how)
+
+
+def test_limits_in_words() -> None:
+    how = {"instance": {"sampler": {"dimensions": 2, "arms": 3}}, "A": [[1, 0], [0.123456, -2]], "b": [0.55, 1234.5]}
+    said = "have, on average, a value 1 of 0.55 or less, and 0.123 x value 1 - 2 x value 2 of about 1234.5 or less?"
+    assert said in words_of("Feasible", **how)
+
+
 def test_all_problems_are_in_words() -> None:
     assert {*PLAIN} == {name for name in PROBLEMS if PROBLEMS[name].__module__.startswith("bandit_envs.")}

@@ -172,10 +172,10 @@ def test_what_cannot_be_played_is_refused_by_name(tmp_path: Path, capsys: Any) -
         assert len(err.splitlines()) == 1
     assert not (tmp_path / "a.html").exists()
     for kwargs, text in (
-        ({"batch": 2}, "a game has no batches, delays and prices, got batch=2"),
+        ({"batch": 2}, "a game has no batches, delays, prices, delta and max_pulls, got batch=2"),
         ({"delay": "exponential(2)"}, "got delay='exponential"),
-        ({"cost": np.ones(10)}, "got cost=array"),
-        ({"pull_cost": 0.1}, "a game ends with its budget alone, got pull_cost=0.1"),
+        ({"cost": np.ones(10)}, "got cost=(1.0, 1.0"),
+        ({"pull_cost": 0.1}, "got pull_cost=0.1"),
         ({"delta": 0.1}, "got delta=0.1"),
         ({"max_pulls": 9}, "got max_pulls=9"),
     ):
