@@ -226,6 +226,7 @@ class Certified(Agent):
     def _inherit(self, agent: Agent) -> None:
         """Say of this agent what is said of the one within."""
         inherited = {name: getattr(agent, name) for name in (*INHERITED, "told", "_brought")}
+        inherited["counts"] = tuple(name for name in agent.counts if name != "forfeited")  # the certificate answers
         vars(self).update(inherited, name=f"{agent.name}(stop={CERTIFICATE!r})")
 
     @cached_property
@@ -322,7 +323,7 @@ class Certified(Agent):
 
     def tallied(self, state: CertifiedState, slots: Ints) -> dict[str, Any]:
         found = self.agent.tallied(state.inner, slots)
-        return {name: found[name] for name in self.counts}  # none is forfeited: the answer is that of the certificate
+        return {name: found[name] for name in self.counts}  # the answer is that of the certificate
 
     def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
         """The plug-in answer, which is what is certified; of a table that of the certificate."""

@@ -89,7 +89,9 @@ class AllGood(SetProblem):
         return 0.0, self.slack
 
     def in_words(self, which: str, nouns: str, unit: str = "", minimize: bool = False) -> str:
-        most, more = (f"{100 * x:g} %" if self.multiplicative else f"{x:g}{unit}" for x in (self.epsilon, self.slack))
+        most, more = (
+            f"{100 * x:.15g} %" if self.multiplicative else f"{x:.15g}{unit}" for x in (self.epsilon, self.slack)
+        )
         near = f" Those up to {more} worse than that may be put on either side."
         return f"{which} are at most {most} worse than the best one?" + near * (self.slack > 0)
 

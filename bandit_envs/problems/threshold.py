@@ -49,8 +49,8 @@ class Threshold(SetProblem):
             raise ValueError(f"threshold must lie in the support {support} of the arms, got {self.threshold}")
 
     def in_words(self, which: str, nouns: str, unit: str = "", minimize: bool = False) -> str:
-        question = f"{which} have a mean of {self.threshold:g}{unit} or {'less' if minimize else 'more'}?"
-        near = f" Those within {self.tolerance:g}{unit} of it may be put on either side."
+        question = f"{which} have a mean of {self.threshold:.15g}{unit} or {'less' if minimize else 'more'}?"
+        near = f" Those within {self.tolerance:.15g}{unit} of it may be put on either side."
         return question + near * (self.tolerance > 0)
 
     def mirrored(self, pivot: float) -> dict[str, object] | None:

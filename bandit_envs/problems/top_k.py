@@ -79,7 +79,7 @@ class TopK(Problem):
         super().check(task, source)
 
     def in_words(self, which: str, nouns: str, unit: str = "", minimize: bool = False) -> str:
-        k, off, near = self.k, f"{self.epsilon:g}{unit}", "Those in it may be {0} worse than the best {1}."
+        k, off, near = self.k, f"{self.epsilon:.15g}{unit}", "Those in it may be {0} worse than the best {1}."
         if k == 1:
             near = "One that is at most {0} worse is right, too."
         elif self.criterion == "aggregate":
