@@ -1,7 +1,5 @@
 """Compiled code and its arguments, random numbers, and checks of users' input."""
 
-from __future__ import annotations
-
 from .addresses import StructKind, address_of, by_address, kind_of
 from .ahead import expect
 from .belief import beta_below

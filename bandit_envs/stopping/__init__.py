@@ -1,7 +1,5 @@
 """Evidence against the nearest instance on which an answer is wrong, and certificates that come of it."""
 
-from __future__ import annotations
-
 from .asking import counted_arms
 from .authors import own_numbers, pair_alternative, report_pair
 from .betting import BETS, SHARES, adapted

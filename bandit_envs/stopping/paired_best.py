@@ -17,8 +17,6 @@ and what is decided then does not depend on who was pulled first: so this proces
 in any order of pulls.
 """
 
-from __future__ import annotations
-
 import math
 
 from ..kernels.compiled import inlined, part
