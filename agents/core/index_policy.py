@@ -14,14 +14,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bandit_envs import Simulation
 from bandit_envs.kernels import errors_of, jit, numbers
 from bandit_envs.problems import Measure
 from bandit_envs.simulation import Playing, Quiet
 
-from .agent import FLOAT, INT, LOCAL_PROBLEMS, Agent, Floats, Ints, Observation, unfit
+from .agent import FLOAT, INT, LOCAL_PROBLEMS, Agent, Bools, Floats, Ints, Observation, unfit
 from .coordinates import decide
 from .index_kernels import (
     NO_NUMBER,
@@ -56,7 +55,7 @@ class IndexState:
     last: Ints  # (E,) the arm chosen last
     T: Floats  # (E,) its pulls, at least 1
     x: Floats  # (E,) or (E, D) its empirical mean
-    fresh: NDArray[np.bool_]  # (E,) the episode has just begun
+    fresh: Bools  # (E,) the episode has just begun
     turn: Ints | None = None  # (E, K) the coordinate of each arm to pull next, where single coordinates are pulled
 
 

@@ -21,12 +21,11 @@ from numpy.typing import NDArray
 
 from bandit_envs import Sampler, Task
 from bandit_envs.instances import Arms, Bernoulli, Gaussian, Tabulated
-from bandit_envs.kernels import interval, number
+from bandit_envs.kernels import Floats, interval, number
 
 from ..core.optional import require
 from .course import Statistics
 
-Floats = NDArray[np.float64]
 FEWEST = 3  # arms with results, from which on these say where the others lie
 QUANTILES = 129  # of a distribution
 NOISE, REACH = 0.1, 2.0  # of the width of a range, where nothing is said of the noise; spread of the arms, in noises

@@ -13,9 +13,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bandit_envs import stopping
+from bandit_envs.kernels import Bools, Floats, Ints
 
 from .claims import Claim, claimed, few, known_at, numbers_of
 from .course import Statistics
@@ -25,7 +25,6 @@ from .promise import shares_alone
 
 UNASKED = 0.05  # delta of what is said, where a session has none
 MOST_COMPARED = 200  # arms whose intervals are held against the answer
-Floats = NDArray[np.float64]
 
 
 def level_of(state: State) -> float:
@@ -86,7 +85,7 @@ def intervals(state: State, single: bool = False) -> Floats:
     return found
 
 
-def against_control(state: State) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def against_control(state: State) -> tuple[Bools, Bools]:
     """The arms that there are which results of now show to be better than the control, and not to be, (K,) each."""
     strict: Any = copy.copy(state.run.problem)
     strict.tolerance = 0.0
@@ -98,7 +97,7 @@ def against_control(state: State) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]
     return better, worse
 
 
-def known_arms(state: State) -> NDArray[np.bool_]:
+def known_arms(state: State) -> Bools:
     """The arms that there are of which a claimed scale may be certain, (K,)."""
     assert state.run.certifier is not None
     return known_at(state, few(state.run.certifier, state.statistics.at(state.active)))
@@ -115,7 +114,7 @@ def counts_on(state: State, seen: Statistics) -> dict[str, Any]:
     return {"pulls": seen.pulls, **known, "sigma": math.sqrt(min(numbers[stopping.VARIANCE], 1e199))}
 
 
-def by_intervals(state: State) -> NDArray[np.int64]:
+def by_intervals(state: State) -> Ints:
     """Which arms that there are the intervals of all put into the answer (1), out of it (-1), or leave open, (K,)."""
     task, problem, K = state.run.task, state.run.problem, len(state.active)
     found = np.zeros(K, np.int64)
