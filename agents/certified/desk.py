@@ -37,7 +37,7 @@ from .alternatives import (
     racer,
     tell,
     tell_alone,
-)  # fmt: skip
+)
 from .classes import Classes, begin, closest_pair, first_racer, take
 
 ROWS, CLASSES = range(2)  # how alternatives are searched for
@@ -85,30 +85,14 @@ class Case(NamedTuple):
 @view
 def opened(desk, table, pulls, mean, variance, moments):
     """The `Case` of the episode that the desk names."""
-    d = carray(desk, 1, DESK)[0]
-    size, rows, partners, marks = d.K * d.D, table.rows[d.e], table.partners[d.e], table.marks[d.e]
-    book = Book(
-        table.alone.numbers,
-        rows[0],
-        rows[1],
-        rows[2],
-        rows[3],
-        rows[4],
-        rows[5],
-        partners[0],
-        partners[1],
-        marks[0],
-        marks[1],
-        marks[2],
-        rows[6],
-        table.work,
-        table.twins,
-    )
+    d, numbers, work, twins = carray(desk, 1, DESK)[0], table.alone.numbers, table.work, table.twins
+    size, r, p, m = d.K * d.D, table.rows[d.e], table.partners[d.e], table.marks[d.e]
+    book = Book(numbers, r[0], r[1], r[2], r[3], r[4], r[5], p[0], p[1], m[0], m[1], m[2], r[6], work, twins)
     shown = Certifiable(
         carray(pulls, (1, d.K)), carray(mean, (1, size)), carray(variance, (1, size)), carray(moments, (1, d.moments))
     )
     links = table.links[min(d.e, len(table.links) - 1)]
-    classes = Classes(marks[1], links[0], links[1], links[2], links[3], links[4], links[5])
+    classes = Classes(m[1], links[0], links[1], links[2], links[3], links[4], links[5])
     all_arms = Classes(table.none, links[6], links[7], links[8], links[9], links[4], links[10])
     return Case(d, book, classes, all_arms, shown, table)
 

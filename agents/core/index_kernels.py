@@ -16,19 +16,8 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numba import errors
 
-from bandit_envs.kernels import (
-    StructKind,
-    address_of,
-    assemble,
-    call_routine,
-    carray,
-    inlined,
-    jit,
-    kernel,
-    kind_of,
-    part,
-    routine,
-)
+from bandit_envs import kernels
+from bandit_envs.kernels import address_of, assemble, call_routine, carray, inlined, jit, kernel, kind_of, part, routine
 from bandit_envs.problems import Measure
 from bandit_envs.simulation import (
     AHEAD,
@@ -414,7 +403,7 @@ class CompiledRule:
 
 
 @functools.cache
-def _routine(function: Callable[..., Any], own: StructKind) -> Any:
+def _routine(function: Callable[..., Any], own: kernels.StructKind) -> Any:
     """The routine of `call_rule` for such a rule."""
     more = ", v[i]" if function.__code__.co_argcount == 4 else ""
     body = f"""    T, x, v = carray(T, n), carray(x, n), carray(v, n)

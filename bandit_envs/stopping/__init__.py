@@ -18,7 +18,7 @@ from .boundaries import (
     VARIANCE,
     arm_penalty,
     enough,
-)  # fmt: skip
+)
 from .bounds import Arms, pair_bound, pair_bounds
 from .certifier import Certifier, common, level_of, nearest_alternative, with_moments
 from .control import HOPED_AT, TOLERANCE_AT, comparison_value
