@@ -47,6 +47,7 @@ from .promise import Share
 PATIENCE = 100  # results that are imagined one after another; of an agent that resumes, the others all at once
 MOST_KNOWN = 1000  # pulls in a row of arms that are known
 UNDECIDED = -1
+UNASKED = 0.05  # delta of what is said, where a session has none
 
 
 @jit
@@ -204,6 +205,11 @@ class Run:
         self.arm, self.left, self.over, self.together = UNDECIDED, 0, False, False
         self.answer: Bools | None = None
         self.final: Statistics | None = None
+
+    @property
+    def level(self) -> float:
+        """Delta, or what is said without one."""
+        return self.delta or UNASKED
 
     @property
     def most(self) -> int:

@@ -23,19 +23,18 @@ from .doubts import about_noise
 from .fold import State
 from .promise import shares_alone
 
-UNASKED = 0.05  # delta of what is said, where a session has none
 MOST_COMPARED = 200  # arms whose intervals are held against the answer
 
 
 def level_of(state: State) -> float:
     """The level of claims and of the comparison: delta, and once more what may have been spent on earlier arms."""
-    return min((state.run.delta or UNASKED) * (1 + state.run.share.owed), 1.0)
+    return min(state.run.level * (1 + state.run.share.owed), 1.0)
 
 
 def level_of_intervals(state: State) -> float:
     """The sum of the levels of the intervals of all arms that there have ever been."""
     added = len(state.names) > len(state.setup.names)
-    return min((state.run.delta or UNASKED) * (1 + (added and not state.setup.reserve)), 1.0)
+    return min(state.run.level * (1 + (added and not state.setup.reserve)), 1.0)
 
 
 def claims_of(state: State) -> list[Claim] | None:
@@ -54,7 +53,7 @@ def intervals(state: State, single: bool = False) -> Floats:
     """The ends of the intervals of the arms' means, (K, D, 2), a higher value being better; see `Session.arms`."""
     task, run, seen = state.setup.task, state.run, state.seen if state.setup.task.items else state.statistics
     found, there, certifier = np.full((len(seen.pulls), task.D, 2), np.nan), seen.scored > 0, run.certifier
-    delta, (low, high) = run.delta or UNASKED, task.support or (-math.inf, math.inf)
+    delta, (low, high) = run.level, task.support or (-math.inf, math.inf)
     if state.blocks or state.strata is not None:  # an arm's mean has the effects of its blocks
         return found
     first, arms = len(state.setup.names), np.arange(len(state.names))[there]
@@ -91,7 +90,7 @@ def against_control(state: State) -> tuple[Bools, Bools]:
     strict.tolerance = 0.0
     evidence = strict.arm_evidence(**counts_on(state, state.statistics.at(state.active)))
     evidence[[strict.control, *np.flatnonzero(~known_arms(state))]] = -np.inf
-    level = (state.run.delta or UNASKED) * state.run.share.ratio
+    level = state.run.level * state.run.share.ratio
     better, worse = (stopping.discoveries(evidence[:, side], level) for side in (0, 1))
     better[strict.control] = worse[strict.control] = False
     return better, worse
