@@ -31,12 +31,6 @@ def level_of(state: State) -> float:
     return min(state.run.level * (1 + state.run.share.owed), 1.0)
 
 
-def level_of_intervals(state: State) -> float:
-    """The sum of the levels of the intervals of all arms that there have ever been."""
-    added = len(state.names) > len(state.setup.names)
-    return min(state.run.level * (1 + (added and not state.setup.reserve)), 1.0)
-
-
 def claims_of(state: State) -> list[Claim] | None:
     """The claims about all arms; None where nothing is claimed of single arms."""
     with contextlib.suppress(ValueError):  # which says why

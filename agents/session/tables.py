@@ -116,7 +116,8 @@ def arms_table(state: State, single: bool = False) -> DataFrame:
     }
     table: DataFrame = pandas().DataFrame(columns)
     table.attrs["intervals"] = "single" if single else "simultaneous"
-    table.attrs["level"] = state.run.level if single else statements.level_of_intervals(state)
+    added = not single and len(state.names) > len(state.setup.names) and not state.setup.reserve
+    table.attrs["level"] = min(state.run.level * (1 + added), 1.0)  # of the intervals of all arms that there ever were
     return table
 
 

@@ -27,10 +27,8 @@ from ..core.confidence import delta_of, scale_of
 from ..core.declared import parts_of, per_arm, per_episode, setting
 from ..core.plans import count_pulls, planned, pull
 from ..core.trees import (
-    INSIDE,
     ONE,
     OTHER,
-    OUTSIDE,
     Tree,
     after,
     build_leads,
@@ -42,13 +40,14 @@ from ..core.trees import (
     leader,
     misplaced,
     overtaken_by_line,
+    put_bound,
     root,
 )
 from .selection import TopKAgent, gather
 
 # What an arm has in the tree: on one side those outside M', on the other those of M', with -w in place of w; then
-# 1 / sqrt(N_i) where only one of M and M' has it; -m_i in M; m_i outside.
-CHANGED, _1, _8 = np.uint64(5), np.uint64(1), np.uint64(8)
+# 1 / sqrt(N_i) where only one of M and M' has it.
+CHANGED, _8 = np.uint64(7), np.uint64(8)
 
 
 @inlined
@@ -60,13 +59,9 @@ def rad_one(ep, own):
 @inlined
 def put(ep, own, i):
     """Put what is known of arm i into the tree."""
-    o, m, radius, none = np.uint64(i) * _8, ep.mean[i], 1.0 / math.sqrt(float(ep.pulls[i])), -math.inf
-    inside, chosen, nodes = own.inside[i], own.chosen[i], own.tree.nodes
-    signed = -radius if inside else radius
-    nodes[o + ONE], nodes[o + ONE + _1] = (none, none) if chosen else (m, signed)
-    nodes[o + OTHER], nodes[o + OTHER + _1] = (-m, -signed) if chosen else (none, none)
-    nodes[o + CHANGED] = radius if inside != chosen else none
-    nodes[o + INSIDE], nodes[o + OUTSIDE] = (-m, none) if inside else (none, m)
+    m, radius, inside, chosen = ep.mean[i], 1.0 / math.sqrt(float(ep.pulls[i])), own.inside[i], own.chosen[i]
+    put_bound(own.tree, i, -m if chosen else m, radius if inside == chosen else -radius, chosen, m, inside)
+    own.tree.nodes[np.uint64(i) * _8 + CHANGED] = radius if inside != chosen else -math.inf
 
 
 @part
@@ -147,10 +142,10 @@ class CLUCB(TopKAgent):
         ep.now.rad = rad_one(ep, own)
         for i in planned(ep):
             renew(ep, own, i)
-        out, into = misplaced(own.tree, INSIDE, OUTSIDE)
+        out, into = misplaced(own.tree)
         while out >= 0:
             exchange(ep, own, own.inside, out, into)
-            out, into = misplaced(own.tree, INSIDE, OUTSIDE)
+            out, into = misplaced(own.tree)
         rank_adjusted(ep, own)
 
     def stops(ep, own):

@@ -21,18 +21,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from bandit_envs.kernels import choice, inlined, part
 
 from ..core.confidence import delta_of, scale_of, tolerance_of
 from ..core.declared import parts_of, per_episode, setting
 from ..core.plans import arm_at, count_pulls, planned, pull
 from ..core.trees import (
-    INSIDE,
     ONE,
     OTHER,
-    OUTSIDE,
     Tree,
     build_leads,
     by_root,
@@ -42,6 +38,7 @@ from ..core.trees import (
     leader,
     misplaced,
     overtaken_by_root,
+    put_bound,
 )
 from .selection import TopKAgent, gather
 
@@ -52,8 +49,7 @@ QUANTUM = 1e-9  # bounds within this of each other tie
 
 
 # What an arm has in the tree, J on one side and the arms outside on the other: x and N_i, of Gaussian samples -N_i, or
-# a bound that stays and 0; then -m_i in J and m_i outside. x is the mean, mapped, in J mirrored: 1 - x (Gaussian: -x).
-_1, _8 = np.uint64(1), np.uint64(8)
+# a bound that stays and 0. x is the mean, mapped, in J mirrored: 1 - x (Gaussian: -x).
 
 
 @part
@@ -112,8 +108,7 @@ def overtaken(most, x, N, other_x, other, beta, first):
 @inlined
 def put(ep, own, i):
     """Put what is known of arm i into the tree."""
-    o, N, x, none = np.uint64(i) * _8, float(ep.pulls[i]), (ep.mean[i] - own.low) / own.width, -math.inf
-    inside, nodes, beta = own.inside[i], own.tree.nodes, ep.now.beta
+    N, x, inside, beta = float(ep.pulls[i]), (ep.mean[i] - own.low) / own.width, own.inside[i], ep.now.beta
     if own.lil:
         beta = math.log(2.0 * math.log2(2.0 * N) * (own.level * float(len(ep.pulls) - own.k if inside else own.k)))
     if own.gaussian:
@@ -124,9 +119,7 @@ def put(ep, own, i):
         x, N = bound(x, N, beta, -math.inf), 0.0
     elif N > 0.0 and not is_small(own.tree) and bound(x, N, beta, MOST) == MOST:
         x, N = MOST, 0.0
-    nodes[o + ONE], nodes[o + ONE + _1] = (none, none) if inside else (x, N)
-    nodes[o + OTHER], nodes[o + OTHER + _1] = (x, N) if inside else (none, none)
-    nodes[o + INSIDE], nodes[o + OUTSIDE] = (-ep.mean[i], none) if inside else (none, ep.mean[i])
+    put_bound(own.tree, i, x, N, inside, ep.mean[i], inside)
 
 
 @part
@@ -178,12 +171,12 @@ class KLLUCB(TopKAgent):
         ep.now.beta = beta_of(ep, own)
         for i in planned(ep):
             renew(ep, own, i)
-        out, into = misplaced(own.tree, INSIDE, OUTSIDE)
+        out, into = misplaced(own.tree)
         while out >= 0:
             own.inside[out], own.inside[into] = False, True
             renew(ep, own, out)
             renew(ep, own, into)
-            out, into = misplaced(own.tree, INSIDE, OUTSIDE)
+            out, into = misplaced(own.tree)
         grow(own.tree, bound, overtaken, ep.now.beta, False)
         ep.now.l, L, _ = leader(own.tree, OTHER, bound, ep.now.beta, False, arm_at(ep, 0))
         ep.now.u, U, _ = leader(own.tree, ONE, bound, ep.now.beta, False, arm_at(ep, 1))

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs.kernels import choice, inlined, integer, number, part
+from bandit_envs.kernels import choice, integer, number, part
 
 from ..core import trees
 from ..core.agent import Bools, Floats, Ints, Observation, seen_means
@@ -27,19 +27,19 @@ from ..core.confidence import TABULATED, delta_of, lil_table, scale_of, tabulate
 from ..core.declared import parts_of, per_episode, setting
 from ..core.plans import count_pulls, planned, pull
 from ..core.trees import (
-    INSIDE,
     ONE,
     OTHER,
-    OUTSIDE,
     Rivals,
     Tree,
     build_leads,
     by_line,
     grow,
+    is_inside,
     lead,
     leader,
     misplaced,
     overtaken_by_line,
+    put_bound,
     put_running,
     rivals,
 )
@@ -67,12 +67,8 @@ def measure(ep, own, i):
 @part
 def put_scaled(ep, own, i, inside):
     """Put the mean of arm i, inside High or not, and the bounds m_i +- scale / sqrt(N_i) into the tree."""
-    o, m, none, nodes = np.uint64(i) * np.uint64(8), ep.mean[i], -math.inf, own.tree.nodes
-    spread, below = 1.0 / math.sqrt(float(ep.pulls[i])), np.uint64(1)
-    width = ep.now.scale * spread
-    nodes[o + ONE], nodes[o + ONE + below] = (none, none) if inside else (m + width, spread)
-    nodes[o + OTHER], nodes[o + OTHER + below] = (-(m - width), spread) if inside else (none, none)
-    nodes[o + INSIDE], nodes[o + OUTSIDE] = (-m, none) if inside else (none, m)
+    m, spread = ep.mean[i], 1.0 / math.sqrt(float(ep.pulls[i]))
+    put_bound(own.tree, i, (-m if inside else m) + ep.now.scale * spread, spread, inside, m, inside)
 
 
 @part
@@ -82,12 +78,6 @@ def renew(ep, own, i, inside):
     lead(own.tree, i, by_line, overtaken_by_line, ep.now.growth, False)
 
 
-@inlined
-def is_high(own, i):
-    """Whether arm i is in High."""
-    return own.tree.nodes[np.uint64(i) * np.uint64(8) + INSIDE] > -math.inf
-
-
 @part
 def scaled_rivals(ep, own, scale):
     """The two arms that decide, by bounds of this scale, which does not fall; the tree's are of an earlier one."""
@@ -95,16 +85,16 @@ def scaled_rivals(ep, own, scale):
     if ep.now.growth > MOST_GROWTH * ep.now.scale:
         ep.now.scale, ep.now.growth = scale, 0.0
         for i in range(len(ep.pulls)):
-            put_scaled(ep, own, i, is_high(own, i))
+            put_scaled(ep, own, i, is_inside(own.tree, i))
         build_leads(own.tree, by_line, overtaken_by_line, 0.0, False)
     else:
         for i in planned(ep):
-            renew(ep, own, i, is_high(own, i))
-    out, into = misplaced(own.tree, INSIDE, OUTSIDE)
+            renew(ep, own, i, is_inside(own.tree, i))
+    out, into = misplaced(own.tree)
     while out >= 0:
         renew(ep, own, out, False)
         renew(ep, own, into, True)
-        out, into = misplaced(own.tree, INSIDE, OUTSIDE)
+        out, into = misplaced(own.tree)
     grow(own.tree, by_line, overtaken_by_line, ep.now.growth, False)
     h, low, _ = leader(own.tree, OTHER, by_line, ep.now.growth, False, 0)
     l, high, _ = leader(own.tree, ONE, by_line, ep.now.growth, False, 0)  # noqa: E741
