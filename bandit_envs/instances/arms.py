@@ -527,10 +527,7 @@ def _check_distribution(name: str, kind: Any) -> None:
 
 KINDS = Bernoulli, Gaussian, Uniform, Categorical, Resampled, Tabulated, Shared, FlowLine
 DISTRIBUTIONS: Registry[type[Arms]] = Registry(
-    "distribution",
-    "bandit_envs.distributions",
-    _check_distribution,
-    {kind.distribution: kind for kind in KINDS},
+    "distribution", "bandit_envs.distributions", _check_distribution, {kind.distribution: kind for kind in KINDS}
 )
 
 
