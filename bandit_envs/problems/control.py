@@ -147,6 +147,9 @@ class BetterThanControl(SetProblem):
         elif self.least <= 0:
             by = than if self.least == 0 else f"no more than {-self.least:g}{unit} {'above' if minimize else 'below'}"
         question = f"{which} have a mean {by} that of the control?"
+        if self.guardrails:
+            worse = ", ".join(f"value {d} at most {g:g} below" for d, g in enumerate(self.guardrails, 2))
+            question = f"{which} have a mean of value 1 {by} that of the control, and {worse} it?"
         near = f" Those within {self.tolerance:g}{unit} of that may be put on either side."
         return question + near * (self.tolerance > 0)
 
