@@ -141,6 +141,7 @@ class LanguageAgent:
             raise ValueError(f"store must be a file in a folder that is there, got {str(self.store)!r}")
         try:
             kept = sqlite3.connect(self.store, timeout=60.0, check_same_thread=False)
+            kept.execute("PRAGMA synchronous = OFF")  # what is written outlives the process, if not the machine
             kept.execute(MAKE)
             kept.execute("SELECT digest, name, reply, tokens FROM replies LIMIT 1")
         except sqlite3.DatabaseError as error:
@@ -186,10 +187,9 @@ class LanguageAgent:
                     gate.running -= 1
             if tried < self.retries:
                 await asyncio.sleep(min(self.wait * 2.0**tried, 60.0))
-        why = (
-            f"took longer than {self.timeout:g} s" if isinstance(failure, TimeoutError) else f"failed: {failure!r:.300}"
-        )
-        raise EndpointError(f"{self.name} was called {self.retries + 1}x for a reply, and the last call {why}") from failure
+        late, said = isinstance(failure, TimeoutError), f"{self.name} was called {self.retries + 1}x for a reply"
+        why = f"took longer than {self.timeout:g} s" if late else f"failed: {failure!r:.300}"
+        raise EndpointError(f"{said}, and the last call {why}") from failure
 
     def _refuse_more(self, gate: Gate) -> None:
         """Refuse a call beyond a limit."""
@@ -376,7 +376,8 @@ class Speaker(Agent):
         """The answer that was given; until then, and where the episode is forfeited, the plug-in one."""
         batch, single = self._batched(observation)
         answer = self.problem.plug_in(seen_means(batch, slots))
-        for row, talk in zip(answer, state.each if slots is None else state.each[slots], strict=True):
+        talks = [] if state is None else state.each if slots is None else state.each[slots]
+        for row, talk in zip(answer, talks, strict=False):
             if talk is not None and talk.answer is not None:
                 row[:] = False
                 row[[*talk.answer]] = True

@@ -18,9 +18,8 @@ import pytest
 from players import by_rule, early, lsa, nonsense, rarest
 
 import agents
-from agents import LanguageAgent
+from agents import LanguageAgent, testing
 from agents.language import COUNTS, EndpointError
-from agents.testing import check_agent
 from bandit_envs import benchmark_tasks
 from bandit_envs.text import TextView
 
@@ -245,8 +244,9 @@ def test_stores_have_no_prompts_and_no_keys(tmp_path: Path) -> None:
 
 def test_it_is_an_agent_like_others() -> None:
     one = LanguageAgent(lsa, view="raw")
-    small = gym.make("bandit_envs/TopK-v0", instance="sampler(arms=3)", k=1, budget=7)
-    check_agent(LanguageAgent(rarest, view="raw"), small)
+    small = gym.make("bandit_envs/TopK-v0", instance="sampler(arms=3)", k=1, budget=30)
+    for check in ("single_is_batch", "evaluate", "actions_arm", "repeats", "no_global_state", "pickles", "ties"):
+        testing._run(LanguageAgent(rarest, view="raw"), getattr(testing, f"check_{check}"), small)
     trace = agents.play(one, "Threshold", env_kwargs=TAO, seed=3)
     assert trace.score == agents.play("lsa", "Threshold", env_kwargs=TAO, seed=3).score
     env = gym.make("bandit_envs/Threshold-v0", **TAO)  # single arms are actions

@@ -23,7 +23,7 @@ def numbers(messages: Messages) -> tuple[Task, list[str], dict[str, Any]]:
     lines = [line for line in messages[-1]["content"].splitlines() if line.startswith("{")]
     facts, seen = json.loads(lines[0]), json.loads(lines[-1])
     arrays = {name: np.array(x, TYPES.get(name, np.float64)) for name, x in seen.items()}
-    return Task.from_json(json.dumps(facts["task"])), facts["names"], arrays
+    return Task.from_json(json.dumps(facts["task"])).replace(actions="full"), facts["names"], arrays
 
 
 def by_rule(name: str, messages: Messages) -> str:
