@@ -114,7 +114,6 @@ class LanguageAgent:
             store = tempfile.mkstemp(suffix=".replies")[1]
             weakref.finalize(self, Path(store).unlink, missing_ok=True)
         self.store = Path(store).absolute()
-        self._lost: BaseException | None = None
         with closing(self._opened()):
             pass
 
@@ -126,7 +125,7 @@ class LanguageAgent:
         return f"LanguageAgent({self.name}, {', '.join(f'{key}={value!r}' for key, value in self.words.items())})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in ("_kept", "_lost")} | {"_lost": None}
+        return {name: value for name, value in vars(self).items() if name != "_kept"}
 
     def described(self) -> str:
         """All that the replies depend on, as far as it is known here: no word of what is said to the model."""
@@ -145,9 +144,8 @@ class LanguageAgent:
             kept.execute(MAKE)
             kept.execute("SELECT digest, name, reply, tokens FROM replies LIMIT 1")
         except sqlite3.DatabaseError as error:
-            raise ValueError(
-                f"store must be a new file, or one of replies, got {str(self.store)!r}: {error}"
-            ) from error
+            text = f"store must be a new file, or one of replies, got {str(self.store)!r}:"
+            raise ValueError(f"{text} {error}") from error
         return kept
 
     @functools.cached_property
@@ -163,33 +161,37 @@ class LanguageAgent:
     async def reply(self, seed: int, messages: Messages, gate: Gate) -> tuple[str, int]:
         """The text that answers messages in the episode of a public seed, and its tokens: kept, or asked for."""
         digest = _digest([KEPT, self.name, seed, messages])
-        found = self._kept.execute("SELECT reply, tokens FROM replies WHERE digest = ?", [digest]).fetchone()
-        if found is not None:
-            return str(found[0]), int(found[1])
+        if (found := self._known(digest)) is not None:
+            return found
         for tried in range(self.retries + 1):
             async with gate.free:
                 if gate.lost:
                     raise EndpointError("another call has failed")
                 self._refuse_more(gate)
                 gate.running += 1
-                try:
-                    made = await asyncio.wait_for(self._asked(messages), self.timeout)
-                    text, tokens = self._checked(made)
-                    with self._kept:
-                        row = [digest, self.name, text, tokens]
+                call = asyncio.ensure_future(self._asked(messages))
+                await asyncio.wait([call], timeout=self.timeout)
+                gate.running -= 1
+                late = call.cancel()
+                if not late and call.exception() is None:
+                    made = self._checked(call.result())
+                    with self._kept:  # of two processes that ask the same the first one counts
+                        row = [digest, self.name, *made]
                         self._kept.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", row)
-                    return text, tokens
-                except (EndpointError, sqlite3.Error):
-                    raise
-                except Exception as error:
-                    failure = error
-                finally:
-                    gate.running -= 1
+                    return self._known(digest) or made
             if tried < self.retries:
                 await asyncio.sleep(min(self.wait * 2.0**tried, 60.0))
-        late, said = isinstance(failure, TimeoutError), f"{self.name} was called {self.retries + 1}x for a reply"
-        why = f"took longer than {self.timeout:g} s" if late else f"failed: {failure!r:.300}"
-        raise EndpointError(f"{said}, and the last call {why}") from failure
+        error = None if late else call.exception()
+        why = f"took longer than {self.timeout:g} s" if late else f"failed: {error!r:.300}"
+        raise EndpointError(
+            f"{self.name} was called {self.retries + 1}x for a reply, and the last call {why}"
+        ) from error
+
+    def _known(self, digest: str) -> tuple[str, int] | None:
+        """The reply in the store, and its tokens."""
+        asked = "SELECT reply, tokens FROM replies WHERE digest = ?"
+        found: tuple[str, int] | None = self._kept.execute(asked, [digest]).fetchone()
+        return found
 
     def _refuse_more(self, gate: Gate) -> None:
         """Refuse a call beyond a limit."""
@@ -220,9 +222,9 @@ class LanguageAgent:
 
     def _checked(self, made: Any) -> tuple[str, int]:
         text, tokens = made if isinstance(made, tuple) and len(made) == 2 else (made, 0)
-        if not isinstance(text, str) or not isinstance(tokens, (int, np.integer)) or tokens < 0:
+        if not isinstance(text, str) or not isinstance(tokens, (int, np.integer)) or not 0 <= tokens < 2**53:
             raise EndpointError(f"complete of {self.name} must return text, or (text, tokens), got {made!r:.200}")
-        return text, int(tokens)
+        return text.encode("utf-8", "replace").decode(), int(tokens)
 
 
 @dataclass

@@ -118,19 +118,19 @@ class Narrator:
         rounds = -(-K // len(pool))
         u = agent_uniforms(np.array([public_seed]), np.zeros(1, np.int64), rounds * len(pool), seed=NAMES)[0]
         every = [name + (f"-{i + 1}" if i else "") for i in range(rounds) for name in pool]
-        return [every[place] for place in np.argsort(u)[:K]]
+        return [every[place] for place in np.argsort(u, kind="stable")[:K]]
 
     # What is said
 
-    def opening(self, names: Sequence[str], seen: Mapping[str, NDArray[Any]]) -> str:
-        """The task in words, and how to reply; in the view "raw" in JSON too."""
+    def asks(self, names: Sequence[str]) -> list[str]:
+        """The task in words."""
         task, story = self.task, self.story
         drawn = "0 or 1" if task.distribution == "bernoulli" else "a number"
         if drawn != "0 or 1" and task.support is not None:
             drawn = f"a number from {task.support[0]:g} to {task.support[1]:g}"
         each = drawn if task.D == 1 else f"{task.D} values, each {drawn}"
         said = [
-            f"There are {self.many}: {', '.join(names)}.",
+            f"{'There are' if task.K > 1 else 'There is'} {self.many}: {', '.join(names)}.",
             f"Each {story.pulled} of one {story.one} shows its {story.result}, {each}. Each {story.one} has a mean "
             f"{story.result} that stays the same and that you do not know; single results scatter around it"
             + (f", with a standard deviation of {task.sigma:g} at most." if task.distribution == "gaussian" else "."),
@@ -164,11 +164,16 @@ class Narrator:
             said.append(f"Results come {late}; {self._wait} closes a batch, or waits for the next result.")
         if task.delta is None:
             said.append("Your answer is scored from 0 to 1; 1 is perfect.")
+        return said
+
+    def opening(self, names: Sequence[str], seen: Mapping[str, NDArray[Any]]) -> str:
+        """The task in words, and how to reply; in the view "raw" in JSON too."""
+        story, said = self.story, self.asks(names)
         size = self.problem.answer_size
         some = "" if size is None else f" It holds {size} {story.one if size == 1 else story.many}."
         said.append(f"{self.allowed(names)}{some}")
         if self.view == "raw":
-            facts = {"task": json.loads(task.to_json()), "names": [*names]}
+            facts = {"task": json.loads(self.task.to_json()), "names": [*names]}
             return "\n".join([*said, json.dumps(facts), self._numbers(seen)])
         return "\n".join(said)
 

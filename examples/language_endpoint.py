@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -30,8 +31,12 @@ def endpoint(url: str, model: str, **settings: Any) -> Callable[[list[dict[str, 
         head = {"Content-Type": "application/json"}
         if key := os.environ.get("OPENAI_API_KEY"):
             head["Authorization"] = f"Bearer {key}"
-        with urllib.request.urlopen(urllib.request.Request(place, body, head), timeout=100) as answer:
-            found = json.load(answer)
+        try:
+            with urllib.request.urlopen(urllib.request.Request(place, body, head), timeout=100) as answer:
+                found = json.load(answer)
+        except urllib.error.HTTPError as error:
+            with error:
+                raise OSError(f"{error.code} {error.reason}: {error.read(300).decode(errors='replace')}") from None
         text = found["choices"][0]["message"]["content"] or ""  # none where the model only thinks
         return text, int((found.get("usage") or {}).get("total_tokens", 0))
 

@@ -91,13 +91,15 @@ def bandits(
 
 def mock() -> Any:
     """A model that presses each button once and names the first two."""
-    from inspect_ai.model import ModelOutput, get_model
+    from inspect_ai.model import ModelOutput, ModelUsage, get_model
 
     def reply(messages: Any, tools: Any, tool_choice: Any, config: Any) -> Any:
         names = messages[0].text.splitlines()[0].partition(": ")[2].rstrip(".").split(", ")
         done = sum(message.role == "assistant" for message in messages)
         text = f"PULL {names[done]}" if done < len(names) else f"ANSWER {names[0]}, {names[1]}"
-        return ModelOutput.from_content("mockllm/model", text)
+        output = ModelOutput.from_content("mockllm/model", text)
+        output.usage = ModelUsage(input_tokens=3, output_tokens=2, total_tokens=5)
+        return output
 
     return get_model("mockllm/model", custom_outputs=reply, memoize=False)
 

@@ -23,12 +23,12 @@ from .environment import EnvironmentCommand, EnvironmentOptions, import_problems
 from .evaluate import Evaluate, Record
 from .list import List
 from .options import Command, readings_noted
-from .pictures import Plot, Race, Report, Reproduce, Watch
+from .pictures import Play, Plot, Race, Report, Reproduce, Watch
 from .session import New, Session
 from .train import Train
 from .verdicts import ABPlan, ABTest, Compare, Gate
 
-_NAMED = List, Evaluate, Benchmark, Train, Record, Plot, Report, Watch, Race, Reproduce, Session  # as their classes
+_NAMED = List, Evaluate, Benchmark, Train, Record, Plot, Report, Watch, Race, Play, Reproduce, Session  # by class
 COMMANDS: dict[str, type[Command]] = {kind.__name__.lower(): kind for kind in _NAMED}
 COMMANDS |= {"ab-test": ABTest, "ab-plan": ABPlan, "gate": Gate, "compare": Compare}
 

@@ -163,8 +163,27 @@ def test_calls_that_fail_are_tried_again_and_those_that_are_late_given_up() -> N
         run(LanguageAgent(lambda messages: str(hold.wait(20)), timeout=0.05, retries=0), episodes=1)
     hold.set()
 
+    def own_limit(messages: Any) -> str:
+        raise TimeoutError("of the client")
 
-@pytest.mark.parametrize("reply", [5, None, b"PULL", ("PULL", "3"), ("PULL", -1), ["PULL"]])
+    with pytest.raises(EndpointError, match=r"failed: TimeoutError\('of the client'\)"):
+        run(LanguageAgent(own_limit, timeout=None, retries=0), episodes=1)
+
+
+def test_replies_of_any_letters_are_kept(tmp_path: Path) -> None:
+    asked = [0]
+
+    def odd(messages: Any) -> str:
+        asked[0] += 1
+        return "\ud800 \x00 \u202e"
+
+    for _ in range(2):
+        found = run(LanguageAgent(odd, store=tmp_path / "odd.db", wait=0), episodes=2)
+        assert (found.column("one", "unreadable") == 3).all()
+    assert asked[0] == 6
+
+
+@pytest.mark.parametrize("reply", [5, None, b"PULL", ("PULL", "3"), ("PULL", -1), ("PULL", 2**70), ["PULL"]])
 def test_replies_that_are_no_text_are_refused_at_once(reply: object) -> None:
     with pytest.raises(EndpointError, match="must return text"):
         run(LanguageAgent(lambda messages: reply, wait=60.0), episodes=1)
@@ -203,8 +222,9 @@ def test_what_is_said_is_what_text_environments_say() -> None:
             assert [one["content"] for one in heard[2] if one["role"] == "user"] == [first, *said]
         else:
             assert [[one["content"] for one in messages] for messages in heard[:3]] == [
-                [first], *([f"{first}\n\n{one}"] for one in said)
-            ]  # fmt: skip
+                [first],
+                *([f"{first}\n\n{one}"] for one in said),
+            ]
 
 
 def test_after_an_unreadable_reply_the_model_sees_what_was_wrong() -> None:
@@ -315,13 +335,23 @@ def test_the_benchmark_plays_it_in_a_process_of_its_own(tmp_path: Path) -> None:
 def test_bad_settings_are_refused_where_they_enter(tmp_path: Path) -> None:
     (tmp_path / "text.db").write_text("no database at all, but text" * 99)
     cases: list[tuple[Any, dict[str, Any], str]] = [
-        ("gpt", {}, "complete"), (lsa, {"view": "short"}, "short"), (lsa, {"story": 3}, "story"),
-        (lsa, {"tool_calls": 1.5}, "tool_calls"), (lsa, {"patience": 0}, "patience"), (lsa, {"name": ""}, "name"),
-        (lsa, {"system": 3}, "system"), (lsa, {"at_once": 0}, "at_once"), (lsa, {"timeout": 0}, "timeout"),
-        (lsa, {"retries": -1}, "retries"), (lsa, {"wait": -1}, "wait"), (lsa, {"max_calls": 1.5}, "max_calls"),
-        (lsa, {"max_tokens": -2}, "max_tokens"), (lsa, {"store": tmp_path / "none" / "x.db"}, "none"),
-        (lsa, {"store": tmp_path / "text.db"}, "text.db"), (lsa, {"store": tmp_path}, str(tmp_path)),
-    ]  # fmt: skip
+        ("gpt", {}, "complete"),
+        (lsa, {"view": "short"}, "short"),
+        (lsa, {"story": 3}, "story"),
+        (lsa, {"tool_calls": 1.5}, "tool_calls"),
+        (lsa, {"patience": 0}, "patience"),
+        (lsa, {"name": ""}, "name"),
+        (lsa, {"system": 3}, "system"),
+        (lsa, {"at_once": 0}, "at_once"),
+        (lsa, {"timeout": 0}, "timeout"),
+        (lsa, {"retries": -1}, "retries"),
+        (lsa, {"wait": -1}, "wait"),
+        (lsa, {"max_calls": 1.5}, "max_calls"),
+        (lsa, {"max_tokens": -2}, "max_tokens"),
+        (lsa, {"store": tmp_path / "none" / "x.db"}, "none"),
+        (lsa, {"store": tmp_path / "text.db"}, "text.db"),
+        (lsa, {"store": tmp_path}, str(tmp_path)),
+    ]
     for complete, how, said in cases:
         with pytest.raises(ValueError, match=said):
             LanguageAgent(complete, **how)
