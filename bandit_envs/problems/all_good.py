@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..instances.instance import Instance, Sampler
-from ..kernels.checks import flag, number
+from ..kernels.checks import Floats, flag, number
 from ..kernels.routines import carray
 from ..stopping import LEVELS_SCRATCH, Certifier
 from ..stopping.boundaries import range_of
 from ..stopping.statistics import one_instance
-from .base import Arrays, Floats, Measure, Pointer, SetProblem, TaskLike
+from .base import Arrays, Measure, Pointer, SetProblem, TaskLike
 from .potential import ALL_GOOD, Potential
 
 

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..instances.instance import Instance, Sampler
-from ..kernels.checks import number
+from ..kernels.checks import Floats, number
 from ..stopping import Certifier
 from ..stopping.boundaries import range_of
-from .base import Floats, SetProblem, TaskLike
+from .base import SetProblem, TaskLike
 from .potential import LOCAL, Potential
 from .threshold_measures import hardness
 

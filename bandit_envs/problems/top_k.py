@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..instances.instance import Instance, Sampler
-from ..kernels.checks import choice, integer, number
+from ..kernels.checks import Bools, Floats, choice, integer, number
 from ..kernels.routines import carray
 from ..stopping import BOUNDED, DISTRIBUTION, LEVELS_SCRATCH, STUDENT, Certifier
-from .base import Arrays, Bools, Floats, Measure, Pointer, Problem, TaskLike
+from .base import Arrays, Measure, Pointer, Problem, TaskLike
 from .certificates import BOUNDS, CUTOFFS, Deviation, Samples, certify
 from .potential import TOP_K, Potential, largest
 
