@@ -183,7 +183,7 @@ class Narrator:
         if task.waits:
             mean = f"{_exact(task.mean_delay)} {story.presses} later{' on average' * isinstance(task.delay, str)}"
             late = " and ".join([f"in batches of {task.batch}"] * (task.batch > 1) + [mean] * (task.delay != 0))
-            said.append(f"Results come {late}; a {story.pulled} with 0 for its number waits for the next one.")
+            said.append(f"Results come {late}; 0 for the number of {story.presses} waits for the next one.")
         if task.delta is None:
             said.append("Your answer is scored from 0 to 1; 1 is perfect.")
         return said
