@@ -6,6 +6,7 @@ import json
 import re
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -488,3 +489,10 @@ def test_other_environments_and_words_are_refused(what: str) -> None:
 
 def test_all_problems_are_in_words() -> None:
     assert {*PLAIN} == {name for name in PROBLEMS if PROBLEMS[name].__module__.startswith("bandit_envs.")}
+
+
+def test_the_page_shows_what_is_said(capsys: Any) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "language-models.md").read_text()
+    code, printed = re.findall(r"^```python\n(.*?)^```\n\n```\n(.*?)^```", page, re.M | re.S)[0]
+    exec(code, {})
+    assert capsys.readouterr().out == printed

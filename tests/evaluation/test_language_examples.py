@@ -67,7 +67,7 @@ def test_a_model_behind_an_endpoint(server: Any, tmp_path: Any, monkeypatch: Any
     ]
     result = language_endpoint.main(words)
     said = capsys.readouterr().out
-    assert "at most 1,530 calls" in said
+    assert "1,530 calls if each pull is one" in said
     row = result.summary().set_index("agent").loc["some/model"]
     assert (row["calls"], row["tokens"]) == (6 * 30, 11 * 6 * 30)
     assert {one["model"] for one in server.asked} == {"some/model"}
