@@ -5,8 +5,8 @@ text alone, and its replies are read as anybody's: three in a row that are no co
 of arms are drawn in each episode, so that it must read them to say them.
 
 1. Untrained, it talks nonsense.
-2. It imitates random commands, `PULL` or `ANSWER` with names and numbers drawn: it learns to speak, and nothing of when
-   to pull what, and when to answer what. Without this step it learns to end each episode at once.
+2. It imitates random commands for some seconds, `PULL` or `ANSWER` with names and numbers drawn: it learns to speak,
+   and nothing of when to pull what, or to answer what. Without this step all is nonsense, and all scores are 0.
 3. GRPO [Shao et al., DeepSeekMath, 2024]: groups of eight play the same episode, and each reply of an episode is made
    likelier by how much its score is above its group's mean, in standard deviations of all episodes. The reward is what
    the environment pays; a reply that cannot be read costs half a standard deviation.
@@ -154,8 +154,8 @@ class Policy(nn.Module):
         points = points.masked_fill((lines == NONE)[:, None], -1e9).flatten(2).softmax(-1)
         copied = torch.zeros_like(own).scatter_add(2, lines.flatten(1)[:, None].expand(-1, m, -1), points)
         copies = self.copies(x)
-        own, copied = functional.logsigmoid(-copies) + own, functional.logsigmoid(copies) + (copied + 1e-9).log()
-        return torch.logaddexp(own, copied), (rows, there, after)
+        copied = functional.logsigmoid(copies) + (copied + 1e-9).log()
+        return torch.logaddexp(functional.logsigmoid(-copies) + own, copied), (rows, there, after)
 
     def chances(self, lines, said):
         """Log-probabilities of the pieces of replies, said (n, longest), and the entropies of what was possible."""
@@ -336,8 +336,9 @@ def main():
         speaks = play(policy, envs, HELD_OUT, held_out)[0]
         print(f"seed {seed}: score {untrained.mean():.4f} untrained, {speaks.mean():.4f} after random commands")
         reinforce(policy, envs, seed, options)
-        every.append((untrained, speaks, play(policy, envs, HELD_OUT, held_out)[0]))
-        print(f"  {time.process_time() - began:.0f} s of processor time in all, with the judgement")
+        trained = play(policy, envs, HELD_OUT, held_out)[0]
+        every.append((untrained, speaks, trained))
+        print(f"  score {trained.mean():.4f}; {time.process_time() - began:.0f} s of processor time with the judgement")
     print(f"\n| | score | over untrained | over random commands | {' | '.join(f'over {name}' for name in against)} |")
     print("|---" * (4 + len(against)) + "|")
     for seed, (untrained, speaks, trained) in enumerate(every, 1):
