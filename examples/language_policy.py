@@ -49,8 +49,7 @@ class Words:
     """Text as numbers of its pieces: words, digits, and what stands between. Spaces between words are left out."""
 
     def __init__(self, texts):
-        found = {piece for text in texts for piece in self.pieces(text)}
-        self.vocabulary = ["", "", "?", *sorted(found - {"?"})]
+        self.vocabulary = ["", "", "?", *sorted({piece for text in texts for piece in self.pieces(text)} - {"?"})]
         self.number = {piece: i for i, piece in enumerate(self.vocabulary) if i >= UNKNOWN}
         self.rows = functools.lru_cache(maxsize=2**16)(self._rows)
 
@@ -109,11 +108,7 @@ class Layer(nn.Module):
 
 
 class Policy(nn.Module):
-    """The chances of the next piece of a reply, by the lines of a message and the pieces said so far.
-
-    Args:
-        words: the vocabulary. lines: how many are read. longest: pieces of a reply.
-    """
+    """The chances of the next of at most `longest` pieces, by the last `lines` of a message and the pieces so far."""
 
     def __init__(self, words, lines, longest):
         super().__init__()
@@ -325,7 +320,7 @@ def main():
     rules = {"instance": f"sampler(arms={options.arms})", "budget": options.budget}
     envs = [TextView(gym.make(f"bandit_envs/{options.problem}-v0", actions="full", **rules)) for _ in range(256)]
     words, held_out = vocabulary(envs[0]), np.arange(options.episodes)
-    against = {name: name for name in options.against}
+    against = options.against
     judged = agents.evaluate(against, options.problem, episodes=options.episodes, seed=HELD_OUT, env_kwargs=rules)
     rivals, every = [own["score"].to_numpy() for _, own in judged.episodes.groupby("agent", sort=False)], []
     for seed in range(1, options.seeds + 1):
