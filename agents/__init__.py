@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from .evaluation import Evaluation, evaluate, play, record, results
     from .evolved.evolution import evolve
     from .gating import Gate, gate
+    from .language import LanguageAgent
     from .learned import load, train
     from .logs import compare_logs, logs_table
-    from .pictures import race, report, watch
+    from .pictures import game, race, report, watch
     from .session import Session, ab_test, ab_test_plan, rehearse
 
 # Modules, and the names that are imported from them when they are first asked for. `train` and `load` come with
@@ -30,17 +31,18 @@ _ON_USE = {
     ".evaluation": ("Evaluation", "evaluate", "play", "record", "results"),
     ".evolved.evolution": ("evolve",),
     ".gating": ("Gate", "gate"),
+    ".language": ("LanguageAgent",),
     ".learned": ("load", "train"),
     ".logs": ("compare_logs", "logs_table"),
-    ".pictures": ("race", "report", "watch"),
+    ".pictures": ("game", "race", "report", "watch"),
     ".session": ("Session", "ab_test", "ab_test_plan", "rehearse"),
 }
 
 __all__ = [
-    "Agent", "Algorithm", "Benchmark", "Evaluation", "Gate", "IndexPolicy", "Session", "ab_test", "ab_test_plan",
-    "benchmark", "compare_logs", "evaluate", "evolve", "gate", "load", "logs_table", "make", "names", "per_arm",
-    "per_episode", "play", "pull", "race", "record", "register", "rehearse", "report", "results", "setting", "train",
-    "watch",
+    "Agent", "Algorithm", "Benchmark", "Evaluation", "Gate", "IndexPolicy", "LanguageAgent", "Session", "ab_test",
+    "ab_test_plan", "benchmark", "compare_logs", "evaluate", "evolve", "game", "gate", "load", "logs_table", "make",
+    "names", "per_arm", "per_episode", "play", "pull", "race", "record", "register", "rehearse", "report", "results",
+    "setting", "train", "watch",
 ]  # fmt: skip
 
 

@@ -65,7 +65,7 @@ def logs_table(
 
     Args:
         logs: paths, or {name: path or {item: score}}: logs of Inspect (.eval, .json), samples of lm-evaluation-harness
-            (samples_*.jsonl), results of promptfoo (.json: a log for each provider and prompt), tables (CSV, Excel,
+            (`samples_*.jsonl`), results of promptfoo (.json: a log for each provider and prompt), tables (CSV, Excel,
             JSON Lines, Parquet), or folders of lm-evaluation-harness (a log for each model) or Inspect. Without names:
             those of models or providers, else of files; longer ones, if these are not unique.
         item: of a table, its column of items; or another field that names the items of lm-evaluation-harness or

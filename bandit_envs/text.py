@@ -24,6 +24,7 @@ from .kernels import agent_uniforms, choice, flag, integer
 from .problems import Task
 from .simulation.simulator import MOST_TIMES
 
+__all__ = ["STORIES", "TOOLS", "Command", "Narrator", "Story", "TextView", "Unreadable"]
 VIEWS = ("table", "history", "raw")
 MOST_ARMS = 1000  # each has a name in the first message
 LONGEST = 2**14  # characters of an action; more is not read
@@ -46,9 +47,9 @@ class Story(NamedTuple):
 
 
 COLOURS = """amber aqua beige black blue bronze brown coral cream crimson cyan gold green grey indigo ivory jade khaki
-lemon lilac lime maroon mint navy ochre olive orange peach pink plum purple red rose ruby rust sand scarlet silver tan teal"""
+lemon lilac lime maroon mint navy ochre olive orange peach pink plum purple red rose ruby rust sand scarlet tan teal"""
 THINGS = """anchor arrow balloon bicycle bridge candle castle clover comet compass crown dolphin eagle feather forest
-garden guitar harbor island kite ladder lantern lighthouse maple meadow mirror mountain orchard parrot pearl piano rainbow"""
+garden guitar harbor island kite ladder lantern lighthouse maple meadow mirror mountain orchard parrot pearl rainbow"""
 CODES = " ".join(f"{a}{b}-{17 + 11 * n}" for n, a in enumerate("BCDFGHJ") for b in "KLMNPR")
 STORIES = {
     "buttons": Story("button", "press", "presses", "payout", COLOURS),
@@ -117,20 +118,20 @@ class Narrator:
         rounds = -(-K // len(pool))
         u = agent_uniforms(np.array([public_seed]), np.zeros(1, np.int64), rounds * len(pool), seed=NAMES)[0]
         every = [name + (f"-{i + 1}" if i else "") for i in range(rounds) for name in pool]
-        return [every[place] for place in np.argsort(u)[:K]]
+        return [every[place] for place in np.argsort(u, kind="stable")[:K]]
 
     # What is said
 
-    def opening(self, names: Sequence[str], seen: Mapping[str, NDArray[Any]]) -> str:
-        """The task in words, and how to reply; in the view "raw" in JSON too."""
+    def asks(self, names: Sequence[str]) -> list[str]:
+        """The task in words."""
         task, story = self.task, self.story
         drawn = "0 or 1" if task.distribution == "bernoulli" else "a number"
         if drawn != "0 or 1" and task.support is not None:
             drawn = f"a number from {task.support[0]:g} to {task.support[1]:g}"
         each = drawn if task.D == 1 else f"{task.D} values, each {drawn}"
         said = [
-            f"There are {self.many}: {', '.join(names)}.",
-            f"A {story.pulled} of a {story.one} shows its {story.result}, {each}. Each {story.one} has a mean "
+            f"{'There are' if task.K > 1 else 'There is'} {self.many}: {', '.join(names)}.",
+            f"Each {story.pulled} of one {story.one} shows its {story.result}, {each}. Each {story.one} has a mean "
             f"{story.result} that stays the same and that you do not know; single results scatter around it"
             + (f", with a standard deviation of {task.sigma:g} at most." if task.distribution == "gaussian" else "."),
             self.problem.in_words(f"Which of the {self.many}", self.many),
@@ -147,7 +148,7 @@ class Narrator:
             prices = "A question costs 1 with the first that is asked it, and nothing with others."
             if not isinstance(task.cost, str):
                 own = ", ".join(f"{name} {price:g}" for name, price in zip(names, task.cost, strict=True))
-                prices = f"Prices of a {story.pulled}: {own}."
+                prices = f"Prices of one {story.pulled}: {own}."
             said.append(prices)
         if task.delta is not None:
             said.append(
@@ -163,11 +164,16 @@ class Narrator:
             said.append(f"Results come {late}; {self._wait} closes a batch, or waits for the next result.")
         if task.delta is None:
             said.append("Your answer is scored from 0 to 1; 1 is perfect.")
+        return said
+
+    def opening(self, names: Sequence[str], seen: Mapping[str, NDArray[Any]]) -> str:
+        """The task in words, and how to reply; in the view "raw" in JSON too."""
+        story, said = self.story, self.asks(names)
         size = self.problem.answer_size
         some = "" if size is None else f" It holds {size} {story.one if size == 1 else story.many}."
         said.append(f"{self.allowed(names)}{some}")
         if self.view == "raw":
-            facts = {"task": json.loads(task.to_json()), "names": [*names]}
+            facts = {"task": json.loads(self.task.to_json()), "names": [*names]}
             return "\n".join([*said, json.dumps(facts), self._numbers(seen)])
         return "\n".join(said)
 
@@ -195,7 +201,7 @@ class Narrator:
             return self._numbers(seen)
         new = seen["pulls"] - before["pulls"]
         said, total = [], seen["total"] - before["total"]
-        for k in np.flatnonzero(new):
+        for k in np.flatnonzero(new).tolist():
             of = f"{names[k]}: " if new[k] == 1 else f"{names[k]}, {new[k]:,} times, on average: "
             said.append(of + self._value(total[k] / new[k], int(new[k])))
         if not said:
@@ -253,8 +259,10 @@ class Narrator:
         arm = self._arms(given, names)
         if len(arm) != 1:
             raise Unreadable(f"One {self.story.one} is pulled at a time, got {len(arm)}.")
-        if not (0 if self.task.waits else 1) <= times <= MOST_TIMES:
-            raise Unreadable(f"A number of times is from 1 to {MOST_TIMES:,}, got {times}.")
+        if not (least := 0 if self.task.waits else 1) <= times <= MOST_TIMES:
+            raise Unreadable(f"A number of times is from {least} to {MOST_TIMES:,}, got {times}.")
+        if times == 0 and not np.any(seen["pending"]):
+            raise Unreadable("No result is still to come.")
         if seen["remaining"][0] == 0:
             raise Unreadable("Nothing is left to pull: answer now.")
         if times and not self.task.affords(self.asked(seen))[arm[0]]:
@@ -270,7 +278,7 @@ class Narrator:
         word, _, rest = re.sub(r"^(\w+)[\s:]*", r"\1 ", next(iter(found))).partition(" ")
         if word.lower() == "answer":
             return "answer", [name for name in re.split(r"[\s,;]+|\band\b", rest) if name], 1
-        parts = re.fullmatch(r"(\S+?),?(?:\s+x?([0-9]{1,12})(?:\s*(?:x|times?))?)?", rest.strip())
+        parts = re.fullmatch(r"(\S+?),?(?:\s+x?\s*([0-9]{1,12})(?:\s*(?:x|times?))?)?", rest.strip())
         if parts is None:
             raise Unreadable(f"PULL is followed by one name and maybe a number, got {rest[:80]!r}.")
         return "pull", [parts[1]], int(parts[2] or 1)
@@ -318,7 +326,7 @@ class Narrator:
         return tuple(arms)
 
 
-class TextView(gym.Wrapper[str, str, Any, Any], RecordConstructorArgs):
+class TextView(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     """An environment in words: messages are observations, and text is the action.
 
     The first message says the task, and how to reply; each further one what the action has shown. Text that cannot be
@@ -367,6 +375,7 @@ class TextView(gym.Wrapper[str, str, Any, Any], RecordConstructorArgs):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
         """Start an episode, as the environment does; the message says the task."""
+        self._seen: Any
         self._seen, info = self.env.reset(seed=seed, options=options)
         self._names = self.narrator.names(int(self._seen["public_seed"][0]))
         self._unread, self._over = 0, False

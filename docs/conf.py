@@ -9,7 +9,6 @@ project = "bandit-envs"
 author = "The bandit-envs developers"
 copyright = "2026, the bandit-envs developers"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
-napoleon_custom_sections = [("Facts", "params_style")]
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 exclude_patterns = [

@@ -74,6 +74,7 @@ def _page(name: str) -> str:
         _picture(name),
         text,
         f'```python\nimport gymnasium as gym\n\nimport bandit_envs\n\nenv = gym.make("{env_id}")\n```',
+        _game(name),
         f"## Parameters\n\n{_parameters(problem)}\n\nAnd those [of all environments](../environments.md).",
         f"## Actions and observations\n\nWithout arguments, {_default(problem)}:\n\n{_spaces(env_id)}",
         f"## What comes back\n\n{_metrics(problem)}",
@@ -87,6 +88,16 @@ def _picture(name: str) -> str:
     """The moving picture of an agent that plays, where there is one."""
     path = Path(__file__).parent / "pictures" / f"{name.lower()}.gif"
     return f"![an episode of {name}, pull by pull](../pictures/{path.name})" if path.exists() else ""
+
+
+def _game(name: str) -> str:
+    """The game of a reader against an agent, on a page of its own that stands in this one."""
+    page = f"play-{name.lower()}.html"
+    style = "width: 100%; height: 700px; border: 1px solid #8886; border-radius: 10px"
+    frame = f'<iframe src="../{page}" title="a game of {name}" loading="lazy" style="{style}"></iframe>'
+    link = f'<p><a href="../{page}">The game on a page of its own</a></p>'
+    how = "Ten arms, a hundred pulls: [how it is made](../pictures.md#play-against-an-agent)."
+    return f"## Play it\n\n```{{raw}} html\n{frame}\n{link}\n```\n\n{how}"
 
 
 def _default(problem: Any) -> str:

@@ -41,11 +41,26 @@ from ..evaluation.identity import comes_with, described
 from ..registry import Recipe
 
 PROGRAM = "import sys; sys.path[:] = {}; from agents.benchmarking import apart; apart._serve()"
+WITHIN = ("agent", "policy", "complete")  # where agents of this package hold what others have made
 PATIENCE = 2.0  # seconds in which a process is to end by itself
 LIBRARIES = ("agents.", "gymnasium.", "stable_baselines3.", "sb3_contrib.", "torch.", "types.SimpleNamespace")
 BASES = ("agents.", "abc.", "builtins.", "typing.")
 SAID = ("name", "source", "anytime", "observation", "needs")  # of an agent, and of what makes it
-FACTS = (*SAID, "stops", "coordinates", "promises", "resumes", "own_bounds", "by_place", "prices", "delta", "proven")
+FACTS = (
+    *SAID,
+    "stops",
+    "coordinates",
+    "promises",
+    "resumes",
+    "own_bounds",
+    "by_place",
+    "prices",
+    "delta",
+    "proven",
+    "sees_pending",
+    "pays",
+    "counts",
+)
 
 
 def apart(recipe: Recipe) -> Recipe:
@@ -84,7 +99,7 @@ def _stays(target: Any) -> bool:
         code = {x for x, y in own.items() if callable(y) or hasattr(y, "__get__")}
         return "played" in code or code <= {*RULES}
     if isinstance(target, (Agent, ApartPolicy)) or not hasattr(kind, "predict"):
-        return comes_with(kind) and all(_stays(vars(target)[x]) for x in ("agent", "policy") if x in vars(target))
+        return comes_with(kind) and all(_stays(vars(target)[x]) for x in WITHIN if x in vars(target))
     parts, model = [kind], getattr(target, "model", target)
     if not isinstance(target, type):
         policy = getattr(model, "policy", None)
@@ -284,6 +299,10 @@ class ApartAgent(ApartPolicy, Agent):
         """The answer."""
         return self.child.ask("recommend", {**observation, "*": slots}, self._held, state)[1][""]
 
+    def tallied(self, state: Any, slots: Any) -> dict[str, Any]:
+        """What it counts in episodes."""
+        return self.child.ask("tallied", {"*": slots}, self._held, state)[1]
+
 
 def _serve() -> None:
     """Answer, in the process of an agent, until the benchmark has gone."""
@@ -325,6 +344,8 @@ def _answered(held: dict[Any, Any], asked: dict[str, Any], arrays: dict[str, Any
         words = _facts(new)
     elif asked["do"] == "recommend":
         out = agent.recommend(seen, new, more)
+    elif asked["do"] == "tallied":
+        out = agent.tallied(new, more)
     elif asked["do"] == "begin":
         new = agent._made(seen)
     elif asked["do"] == "choose":

@@ -71,6 +71,7 @@ class Cell:
     trained_on: str = ""  # the call that has trained it
     seconds: float = 0.0  # that it took; 0 where it was played before
     values: NDArray[np.float64] = field(default_factory=NONE.copy)  # of the episodes
+    counts: dict[str, float] = field(default_factory=dict)  # what the agent itself counts, over all episodes
 
     @property
     def kind(self) -> str:
@@ -89,7 +90,7 @@ class Cell:
         row |= {"proof": proof, "own_pulls": pulls, "own_cut": cut}
         row |= _rate("own_errors", own.errors if own else None, n)
         last = {"real": self.task.real, "marks": self.task.marks, "trained_on": self.trained_on, "note": self.note}
-        return row | {"seconds_a_pull": self.pace} | last
+        return row | {"seconds_a_pull": self.pace} | last | self.counts
 
 
 def _rate(name: str, errors: int | None, n: int) -> dict[str, float]:
@@ -136,8 +137,8 @@ class Benchmark:
         The columns are task, group, agent; score, score_low, score_high (95 %); value, episodes, root; with a delta
         errors of the certified answers, errors_low, errors_high (exact, 95 %); where the agent stops by itself proof
         ("certificate", "own", "none"), own_pulls, own_cut, own_errors, own_errors_low, own_errors_high, of its answer;
-        real, marks, trained_on, note, seconds_a_pull. Agents that do not take a task have NaN there, and the note says
-        why.
+        real, marks, trained_on, note, seconds_a_pull; of a language model calls, tokens and unreadable replies. Agents
+        that do not take a task have NaN there, and the note says why.
         """
         frame: DataFrame = pandas().DataFrame([cell.row for own in self.cells.values() for cell in own])
         return frame
@@ -166,7 +167,8 @@ class Benchmark:
             errors = sum(cell.errors or 0 for cell in with_delta) if with_delta else None
             row |= _rate("errors", errors, sum(cell.task.episodes for cell in with_delta))
             paces = [cell.pace for cell in own if cell.pace == cell.pace]
-            rows.append(row | {"seconds_a_pull": float(np.median(paces)) if paces else np.nan})
+            counts = {name: sum(cell.counts.get(name, 0.0) for cell in own) for cell in own for name in cell.counts}
+            rows.append(row | {"seconds_a_pull": float(np.median(paces)) if paces else np.nan} | counts)
         frame: DataFrame = pandas().DataFrame(rows)
         return frame.sort_values([*self.columns], ascending=False, kind="stable", na_position="last", ignore_index=True)
 
@@ -459,6 +461,7 @@ def _cell(
         trained_on=trained_on(agent, envs.task) or str(trained_with(agent).get("instance") or ""),
         seconds=0.0 if known else time.monotonic() - begun,
         values=values,
+        counts={} if found is None else {name: float(found.column(label, name).sum()) for name in found.runs[0].counts},
     )
 
 

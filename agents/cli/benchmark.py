@@ -28,7 +28,7 @@ class Benchmark(Command, of="benchmark"):
     """
 
     agents: Positional[Annotated[tuple[str, ...], arg(metavar="AGENT")]]
-    set: Literal["v2", "quick-v2", "v2-offline"] = "v2"
+    set: Literal["v2", "quick-v2", "v2-offline", "quick-v2-text"] = "v2"
     tasks: Sequence[str] | None = None
     """Only these tasks, by their names, in place of a set."""
     progress: bool = True

@@ -23,7 +23,7 @@ from .environment import EnvironmentCommand, EnvironmentOptions, import_problems
 from .evaluate import Evaluate, Record
 from .list import List
 from .options import Command, readings_noted
-from .pictures import Plot, Race, Report, Reproduce, Watch
+from .pictures import Play, Plot, Race, Report, Reproduce, Watch
 from .session import New, Session
 from .train import Train
 from .verdicts import ABPlan, ABTest, Compare, Gate
@@ -38,6 +38,7 @@ COMMANDS: dict[str, type[Command]] = {
     "report": Report,
     "watch": Watch,
     "race": Race,
+    "play": Play,
     "reproduce": Reproduce,
     "session": Session,
     "ab-test": ABTest,

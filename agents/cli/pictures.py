@@ -1,4 +1,4 @@
-"""`bandit-envs watch`, `race`, `report`, `plot` and `reproduce`."""
+"""`bandit-envs watch`, `race`, `play`, `report`, `plot` and `reproduce`."""
 
 from __future__ import annotations
 
@@ -71,6 +71,22 @@ class Race(EpisodeCommand[Options], of="race", without="env_id env_kwargs"):
     def run(self) -> None:
         agents.race(**self.handed("race") | self.played() | {"agents": list(self.agents)})
         print(f"wrote {self.out}")
+
+
+class Play(EnvironmentCommand[Options], of="game", without="env_id env_kwargs", named={"html": "out", "id": "env_id"}):
+    """Write a page on which a person plays a problem, and is scored beside agents on the same samples: one HTML file.
+
+    Examples:
+      bandit-envs play --problem TopK --html play.html
+    """
+
+    id: Annotated[str, arg(name="problem", metavar="PROBLEM")]
+    html: Annotated[Path, arg(metavar="PATH")]
+    agent: Annotated[str | None, arg(metavar="AGENT", help_behavior_hint="")] = None
+
+    def run(self) -> None:
+        agents.game(**self.handed("game") | {"env_kwargs": self.env_kwargs()})
+        print(f"wrote {self.html}")
 
 
 class Report(Command, of="report"):

@@ -39,6 +39,7 @@ SOURCES = {
     "compare_logs": "agents.logs",
     "logs_table": "agents.logs",
     "race": "agents.pictures.race_page",
+    "game": "agents.pictures.play_page",
     "report": "agents.pictures.report_page",
     "watch": "agents.pictures.watching",
     "ab_test": "agents.session.ab_test",

@@ -185,6 +185,9 @@ class Agent(ABC):
         earlier: {parameter: its name in earlier versions, by which folders of results and states know it}.
         by_place: whether this truth is of single arms, so that it needs arms that keep their order.
         prices: whether its rule copes with a budget that is money, because the task has a `cost`.
+        sees_pending: whether it decides with pending results in sight, and not twice, as `waiting` has it.
+        pays: whether a decision costs something outside, so that none is made for a check alone.
+        counts: names of what `tallied` counts in each episode, and tables of results show.
 
     Raises:
         ValueError: if the algorithm does not solve the task's problem, or cannot read its observations.
@@ -206,6 +209,9 @@ class Agent(ABC):
     earlier: ClassVar[Mapping[str, str]] = MappingProxyType({})
     by_place: ClassVar[bool] = False
     prices: ClassVar[bool] = False
+    sees_pending: ClassVar[bool] = False
+    pays: ClassVar[bool] = False
+    counts: ClassVar[tuple[str, ...]] = ()
     _parameters: dict[str, Any]
     # Shapes that were right, whether they were of a single episode, and what takes the parts out of an observation.
     _known: tuple[list[Any], bool, Any] = [], False, len
@@ -336,6 +342,10 @@ class Agent(ABC):
         answer = self.problem.plug_in(means)
         return answer[0] if single else answer
 
+    def tallied(self, state: Any, slots: Ints) -> dict[str, Any]:
+        """Of these episodes the `counts`, int64 (n,) each, and maybe `forfeited`, bool (n,): their score is then 0."""
+        return {}
+
     # --- what an environment, SB3 or the evaluation call --------------------------------------------------------------
 
     def predict(
@@ -370,7 +380,7 @@ class Agent(ABC):
                 one's own that are none.
         """
         given, chosen = state, cast(Any, None)
-        if isinstance(observation, dict) and PENDING in observation:
+        if isinstance(observation, dict) and PENDING in observation and not self.sees_pending:
             return predicted(self, observation, state)
         try:
             observation, single = self._batched(observation)
@@ -485,7 +495,7 @@ class Agent(ABC):
 
     def recommended(self, observation: Observation, state: Any, slots: Ints) -> Bools:
         """What `recommend` returns for these rows of a batch, checked: a mask, (n, K)."""
-        if PENDING in observation:
+        if PENDING in observation and not self.sees_pending:
             observation, state = {name: x for name, x in observation.items() if name != PENDING}, state.state
         answer = self.recommend(shown_to(self, "recommend", observation), state, slots)
         return mask(f"the answer that {self.name} recommends", answer, (len(slots), self.task.K))

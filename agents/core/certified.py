@@ -60,7 +60,7 @@ OPTIONS = (*OF_CERTIFIER, "delta", "completes", "early")  # of `Certified`, besi
 # `first`, `second`: the alternative to look at first. `fewest`: of an arm, when this was looked up last.
 COUNTS, REALS = ("due", "held", "over", "looked", "arm"), ("first", "second", "fewest")
 BOOK = np.dtype([*((name, np.int64) for name in COUNTS), *((name, "f8") for name in REALS)], align=True)
-INHERITED = ("source", "solves", "anytime", "resumes", "oracles", "by_place", "own_bounds", "prices")
+INHERITED = ("source", "solves", "anytime", "resumes", "oracles", "by_place", "own_bounds", "prices", "pays", "counts")
 ASK = -1  # in place of an arm: the agent within is to choose
 NEVER = 2**62  # pulls that no episode has
 
@@ -319,6 +319,10 @@ class Certified(Agent):
                 _resolve.quick(books, spent, rule, chosen, out)
             if not _make.quick(simulation, limit, out):
                 return out.arms, out.times
+
+    def tallied(self, state: CertifiedState, slots: Ints) -> dict[str, Any]:
+        found = self.agent.tallied(state.inner, slots)
+        return {name: found[name] for name in self.counts}  # none is forfeited: the answer is that of the certificate
 
     def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
         """The plug-in answer, which is what is certified; of a table that of the certificate."""

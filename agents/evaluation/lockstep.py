@@ -193,11 +193,21 @@ class Lockstep:
         for one in np.unique(place):
             self.pulls[one] += pulls[place == one].sum(axis=0)
 
+    def _count(self, verdict: dict[str, Any], state: object, slots: Ints) -> None:
+        """Add what the agent itself counts in slots; the score of what it has forfeited is 0."""
+        if self.result.counts:
+            found = self.policy.tallied(state, slots)
+            verdict |= {name: found[name] for name in self.result.counts}
+            lost = found.get("forfeited", np.zeros(len(slots), np.bool_))
+            verdict["score"] = np.where(lost, 0.0, verdict["score"])
+            verdict["correct"] = verdict["correct"] & ~lost
+
     def _score_checkpoint(self, observation: object, state: object, times: Ints) -> None:
         """Score the answer of now in slots whose next pulls, `times` (E,), lead beyond their next checkpoint."""
         slots = np.flatnonzero(np.minimum(times, self.most - self.spent) > self.limit - self.spent)
         answers = self.policy.recommended(observation, state, slots) if self.handcrafted else None
         verdict = self.envs.assess(slots, answers) | self._certify(slots, answers=answers)
+        self._count(verdict, state, slots)
         self.result.write(self.episode[slots] - self.first, self.next_check[slots], verdict, self.spent[slots])
         self._count_pulls(self.episode[slots], self.next_check[slots], self._pulls(slots))
         self.next_check[slots] += 1
@@ -209,12 +219,14 @@ class Lockstep:
         An episode that was cut has not been asked for an answer: an agent's is what it recommends then.
         """
         known = self._certify(over, info)
-        verdict = known | {name: info[name][over] for name in self.result.names if name not in known}
+        own = {*known, *self.result.counts}
+        verdict = known | {name: info[name][over] for name in self.result.names if name not in own}
         pulls, total, cut = self._pulls(over), info["total_pulls"][over], truncated[over]
         if self.handcrafted and cut.any():
             asked = self.envs.assess(over[cut], self.policy.recommended(observation, state, over[cut]))
             for name in asked.keys() & verdict.keys():
                 verdict[name][cut] = asked[name]
+        self._count(verdict, state, over)
         for c in range(max(1, len(self.checks))):
             late = np.flatnonzero(self.next_check[over] <= c)
             if len(late):

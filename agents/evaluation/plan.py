@@ -77,7 +77,8 @@ class Plan:
 
     def empty(self, episodes: int) -> Run:
         """A `Run` without rows yet, of so many episodes."""
-        run = Run.empty(self.label, self.task, episodes, self.checks, self.level)
+        counts = getattr(self.policy, "counts", ())
+        run = Run.empty(self.label, self.task, episodes, self.checks, self.level, counts)
         run.lower_bound, run.stops = self.lower_bound, self.forms.stop and bool(getattr(self.policy, "stops", True))
         run.deterministic = None if isinstance(self.policy, Agent) else not self.draws
         run.by_delta = self.by_delta
@@ -151,6 +152,8 @@ def _deciding(plan: Plan, deterministic: bool) -> Any:
 def _decide_once(plan: Plan, envs: PureExplorationVectorEnv) -> None:
     """A first decision, after which no run pays for the loading of kernels."""
     (observation, _), none = envs.reset(seed=0), np.zeros(1, np.int64)
+    if getattr(plan.policy, "pays", False):
+        return
     if plan.compiled:
         envs.step(plan.policy.play(envs.simulation, Quiet(none, 0), observation, None)[0])
     else:

@@ -50,21 +50,32 @@ class Run:
     deterministic: bool | None = None  # of a model: whether it took its most probable action, or has drawn one
     stops: bool = True  # whether the agent stops by its own rule, so that its delta can be judged
     by_delta: bool = False  # whether it is one of several at different deltas, which distinguish rows
+    counts: Sequence[str] = ()  # names of what the agent itself counts
 
     @classmethod
-    def empty(cls, agent: str, task: Task, episodes: int, at: Sequence[int] | None, level: bool = False) -> Run:
-        """A run without rows yet, of so many episodes; `level`: with that of a certificate."""
+    def empty(
+        cls,
+        agent: str,
+        task: Task,
+        episodes: int,
+        at: Sequence[int] | None,
+        level: bool = False,
+        counts: Sequence[str] = (),
+    ) -> Run:
+        """A run without rows yet, of so many episodes; `level`: with that of a certificate. counts: of the agent."""
         C = 1 if at is None else len(at)
         names = score_names(task.problem) + ["money"] * (task.cost is not None)
         if level:
             added = [LEVEL] if task.delta is None else [LEVEL, CERTIFIED]
             names += [name for name in added if name not in names]
+        names += counts
         types: dict[str, object] = dict.fromkeys(("correct", "truncated", CERTIFIED), np.bool_)
-        types |= {"total_pulls": np.int64, **PROBLEMS.find(task.problem).metric_types}
+        types |= {**dict.fromkeys(("total_pulls", *counts), np.int64), **PROBLEMS.find(task.problem).metric_types}
         columns = {
             name: np.zeros((episodes, C), types.get(name, np.float64)) for name in ("total_pulls", "truncated", *names)
         }
-        return cls(agent, task, None if at is None else np.array(at, np.int64), names, columns, np.zeros((C, task.K)))
+        checks, pulls = None if at is None else np.array(at, np.int64), np.zeros((C, task.K))
+        return cls(agent, task, checks, names, columns, pulls, counts=counts)
 
     @classmethod
     def described(cls, form: Mapping[str, Any], trust: bool = False) -> Run:
@@ -72,7 +83,8 @@ class Run:
         task = Task.from_json(json.dumps(form["task"]), trust=trust)
         at, budgets = (None if form[key] is None else np.array(form[key], np.int64) for key in ("at", "budgets"))
         checks = budgets if at is None else at
-        empty = cls.empty(form["agent"], task, 0, None if checks is None else checks.tolist(), bool(form.get("level")))
+        ends, level = None if checks is None else checks.tolist(), bool(form.get("level"))
+        empty = cls.empty(form["agent"], task, 0, ends, level, form.get("counts", ()))
         empty.at, empty.budgets = at, budgets
         empty.lower_bound = math.nan if form["lower_bound"] is None else float(form["lower_bound"])
         empty.deterministic, empty.stops = form.get("deterministic"), bool(form.get("stops", True))
@@ -196,6 +208,7 @@ class Run:
             "stops": self.stops,
             "level": LEVEL in self.names,
             **({"by_delta": True} if self.by_delta else {}),
+            **({"counts": [*self.counts]} if self.counts else {}),
             "task": json.loads(self.task.to_json()),
             **{name: None if array is None else array.tolist() for name, array in numbers.items()},
         }

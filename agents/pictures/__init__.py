@@ -1,7 +1,8 @@
-"""Pictures that move, of one episode, and pages that are files: a race of agents, the report of an evaluation."""
+"""Pictures that move, of one episode, and pages that are files: a race, a game, the report of an evaluation."""
 
+from .play_page import game
 from .race_page import race
 from .report_page import report
 from .watching import watch
 
-__all__ = ["race", "report", "watch"]
+__all__ = ["game", "race", "report", "watch"]

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bandit_envs import Polyhedron
 from bandit_envs.envs import View, outline
 
 from ..evaluation.environment import environment_id
@@ -79,7 +80,7 @@ def race(
     title = f"{task.problem}: {named}" if title is None else title
     data = {"title": title, "facts": _facts(task, named, seed, episode)} | _numbers(made)
     parts = {"TITLE": html.escape(title), "TABLE": _table(made), "DATA": json_text(data)}
-    return filled("race.html", parts, path)
+    return filled("drawing race", parts, path)
 
 
 def _facts(task: Any, named: str, seed: int, episode: int) -> str:
@@ -134,7 +135,7 @@ class _Columns:
         return [view.value, view.value - view.reach, view.value + view.reach]
 
 
-def _bytes(values: NDArray[np.generic], kind: str) -> str:
+def number_bytes(values: NDArray[np.generic], kind: str) -> str:
     """Numbers as text: base64 of their bytes, the lowest first."""
     return base64.b64encode(np.ascontiguousarray(values).astype(np.dtype(kind).newbyteorder("<")).tobytes()).decode()
 
@@ -143,7 +144,7 @@ def _steps(values: Floats, low: float, high: float) -> str:
     """Values as text, in steps of 1/65534 of a range; what is outside is put on its ends."""
     with np.errstate(invalid="ignore"):
         steps = np.rint(np.clip((values - low) / (high - low), 0.0, 1.0) * (MISSING - 1))
-    return _bytes(np.where(np.isfinite(values), steps, MISSING), "u2")
+    return number_bytes(np.where(np.isfinite(values), steps, MISSING), "u2")
 
 
 def _numbers(made: Sequence[Film]) -> dict[str, Any]:
@@ -179,29 +180,28 @@ def _numbers(made: Sequence[Film]) -> dict[str, Any]:
             "values": _steps(values, low, high),
             "lows": _steps(lows, low, high),
             "highs": _steps(highs, low, high),
-            "counts": _bytes(np.array([columns.sum(view.pulls) for view in views]), "u4"),
-            "shares": _bytes(np.array(shares), "u1"),
+            "counts": number_bytes(np.array([columns.sum(view.pulls) for view in views]), "u4"),
+            "shares": number_bytes(np.array(shares), "u1"),
         }
         data["agents"].append(one)
     if viewer.plane is None or columns.shared:
         return data
     points = [np.array([view.points for view in film.views]) for film in made]
-    box = _corners(np.concatenate([trace.means, *(part.reshape(-1, 2) for part in points)]))
+    data["plane"] = plane_of(viewer.plane, np.concatenate([trace.means, *(part.reshape(-1, 2) for part in points)]))
 
     def coordinates(values: Floats) -> list[str]:
-        return [_steps(values[..., d], *box[:, d]) for d in range(2)]
+        return [_steps(values[..., d], *(data["plane"][end][d] for end in ("low", "high"))) for d in range(2)]
 
-    corners = outline(viewer.plane, *box).tolist()
-    data["plane"] = {"low": box[0].tolist(), "high": box[1].tolist(), "corners": corners}
     data["plane"]["truth"] = coordinates(trace.means)
     for one, part in zip(data["agents"], points, strict=True):
         one["points"] = coordinates(part)
     return data
 
 
-def _corners(points: Floats) -> Floats:
-    """Corners of a box around all points (n, 2) that are finite, with a margin: (2, 2)."""
+def plane_of(polyhedron: Polyhedron, points: Floats) -> dict[str, Any]:
+    """A polyhedron in a box around all points (n, 2) that are finite, with a margin."""
     points = points[np.isfinite(points).all(axis=1)]
     low, high = points.min(axis=0), points.max(axis=0)
     pad = 0.06 * np.where(high > low, high - low, 1.0)
-    return np.array([low - pad, high + pad])
+    corners = outline(polyhedron, low - pad, high + pad)
+    return {"low": (low - pad).tolist(), "high": (high + pad).tolist(), "corners": corners.tolist()}

@@ -53,7 +53,7 @@ def report(folder: str | Path, out: str | Path | None = None, *, force: bool = F
     else:
         title, facts, parts = _of_evaluation(results(folder, trust=trust), folder)
     texts = {"TITLE": html.escape(title), "FACTS": html.escape(facts), "PARTS": "\n".join(parts)}
-    filled("report.html", texts, path)
+    filled("report", texts, path)
     return path
 
 

@@ -35,9 +35,10 @@ def check_page(out: str | Path, force: bool = False) -> Path:
     return path
 
 
-def filled(name: str, parts: Mapping[str, str], path: Path | None) -> str:
-    """A page: what all pages begin with, and the template of this name, with a part in place of each comment."""
-    text = "".join(Path(__file__).with_name(part).read_text(encoding="utf-8") for part in ("head.html", name))
+def filled(names: str, parts: Mapping[str, str], path: Path | None) -> str:
+    """A page: what all pages begin with, and templates one after another, with a part in place of each comment."""
+    files = (Path(__file__).with_name(f"{name}.html") for name in ("head", *names.split()))
+    text = "".join(file.read_text(encoding="utf-8") for file in files)
     for part, value in parts.items():
         text = text.replace(f"<!--{part}-->", value)
     if path is not None:

@@ -53,7 +53,7 @@ def task_from_facts(facts: Mapping[str, Any]) -> tuple[Task, list[str] | None]:
     Args:
         facts: those below, and the parameters of the problem, by their names. What is None is not there.
 
-    Facts:
+    Keyword Args:
         problem (str): what is asked: Threshold, AllGood, TopK, BestArm, BetterThanControl, Feasible, or "module:Class".
         arms: how many there are, or their names.
         items: rows of a table on which all arms are measured, each once: how many, or their names. What is true is then

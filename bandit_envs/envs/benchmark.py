@@ -20,7 +20,8 @@ from ..kernels.checks import choice
 from .catalogue import ENVIRONMENTS
 
 VERSION = "v2"
-SETS = ("v2", "quick-v2", "v2-offline")
+TEXT = "quick-v2-text"
+SETS = ("v2", "quick-v2", "v2-offline", TEXT)
 APART = 2.0  # so many times the pulls of the reference `uniform` takes on a task that is scored
 GONE = {"v1": "v2", "quick": "quick-v2"}  # the sets of version 1, and those in their place
 
@@ -101,8 +102,8 @@ def benchmark_tasks(set: str | Sequence[str] = "v2") -> tuple[BenchmarkTask, ...
     """The tasks of a set of the benchmark.
 
     Args:
-        set: "v2", all of them; "quick-v2", one of each group; "v2-offline", those whose data come with the package; or
-            a list of names of tasks.
+        set: "v2", all of them; "quick-v2", one of each group; "v2-offline", those whose data come with the package;
+            "quick-v2-text", ten small ones of their own, for language models; or a list of names of tasks.
     """
     known = {task.name: task for task, _ in _tasks()}
     if isinstance(set, (list, tuple)) and set:
@@ -112,13 +113,15 @@ def benchmark_tasks(set: str | Sequence[str] = "v2") -> tuple[BenchmarkTask, ...
         raise ValueError(f"{text} docs/benchmark/v1.csv has the scores")
     if not isinstance(set, str) or set not in SETS:
         raise ValueError(f"set must be one of {list(SETS)}, or a list of names of tasks, got {set!r:.200}")
-    quick, offline = "quick" in set, "offline" in set
-    return tuple(task for task, in_quick in _tasks() if (in_quick or not quick) and (task.ships or not offline))
+    if set == TEXT:
+        return tuple(task for task, kind in _tasks() if kind == "text")
+    some = [(task, kind) for task, kind in _tasks() if kind in (("quick",) if "quick" in set else ("quick", ""))]
+    return tuple(task for task, _ in some if task.ships or "offline" not in set)
 
 
 @functools.cache
-def _tasks() -> list[tuple[BenchmarkTask, bool]]:
-    """The tasks, and whether each is in the quick set."""
+def _tasks() -> list[tuple[BenchmarkTask, str]]:
+    """The tasks, and whether each is one of the "quick" set, or of the "text" set alone."""
     import csv  # here, so that the import of the package is quick
     import tomllib
 
@@ -129,9 +132,9 @@ def _tasks() -> list[tuple[BenchmarkTask, bool]]:
     of_all = {name: table.pop(name) for name in ("version", "root", "train_root", "episodes")}
     found = []
     for problem, name, row in ((problem, *pair) for problem, rows in table.items() for pair in rows.items()):
-        quick, known = row.pop("quick", False), references[name]
+        kind, known = next((x for x in ("quick", "text") if row.pop(x, False)), ""), references[name]
         by, _ = known.pop("best_agent"), known.pop("digest", "")
         row = of_all | row | {column: float(text or "nan") for column, text in known.items()}
         row["scored"] = "delta" not in row["kwargs"] or row["uniform"] >= APART * row["best"]
-        found.append((BenchmarkTask(name, problem, best_agent=by, **row), quick))
+        found.append((BenchmarkTask(name, problem, best_agent=by, **row), kind))
     return found

@@ -19,6 +19,7 @@ from race import Race, clock
 
 import agents
 from bandit_envs.simulation import Quiet
+from bandit_envs.text import TextView
 
 THRESHOLD = "bandit_envs/Threshold-v0"
 MEANS = np.array([0.2, 0.25, 0.3, 0.35, 0.45, 0.55, 0.65, 0.7, 0.75, 0.8])  # tao2019-1
@@ -335,3 +336,23 @@ def test_gaussian_bulk(race: Race) -> None:
         return lambda: stepper(envs, actions)()  # type: ignore[arg-type]
 
     race(steps(100), steps(1), against="single pulls", at_most=6.0)
+
+
+@speed(group="l. steps in words (2,000 a second, where CartPole-v1 has 100,000), times as long as CartPole-v1")
+@pytest.mark.parametrize("view", ["table", "history", "raw"])
+def test_text(race: Race, view: str) -> None:
+    text = TextView(gym.make(THRESHOLD, instance="tao2019-1", budget=10**9, actions="full"), view=view)
+    text.reset(seed=0)
+    arms = np.random.default_rng(0).integers(0, K, 200)
+    cart, replies = gym.make("CartPole-v1"), [f"I press\nPULL {text.names[arm]} 2" for arm in arms]
+
+    def balanced() -> None:
+        seen, _ = cart.reset(seed=0)
+        for _ in replies:
+            seen, *_ = cart.step(int(seen[2] + seen[3] > 0))
+
+    def said() -> None:
+        for reply in replies:
+            text.step(reply)
+
+    race(said, balanced, against="CartPole-v1", at_most=50.0)

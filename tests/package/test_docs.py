@@ -262,6 +262,7 @@ EXAMPLES = {
     "inspect_harness": [],
     "inspect_stopping": [],
     "in_context": ["20", "1", "40"],
+    "language_inspect": [],
     "language_policy": ["--iterations", "1", "--speech", "1", "--seeds", "1", "--episodes", "20"],
     "learned_instances": ["2", "mason"],
     "model_selection": ["5", "4,8"],
@@ -292,6 +293,7 @@ NEEDS = {  # packages that the tests do without, and pytest
     "flaky_tests": "pytest",
     "inspect_harness": "inspect_ai",
     "inspect_stopping": "inspect_ai",
+    "language_inspect": "inspect_ai",
     "optuna_pruner": "optuna",
     "rl_zoo": "rl_zoo3",
     "rllib_ppo": "ray",
@@ -303,10 +305,11 @@ NEEDS = {  # packages that the tests do without, and pytest
 QUICK = ("ab_test", "compare", "compare_logs", "flaky_tests", "gymnasium_loop", "learned_ppo", "learned_table")
 QUICK += ("own_ids", "sb3_dqn", "simulators")
 SHARED = {"history_reader"}  # what several examples import
+OF_MODELS = {"language_endpoint", "language_local"}  # tests/evaluation/test_language_examples.py
 
 
 def test_no_example_is_left_out():
-    assert {path.stem for path in (ROOT / "examples").glob("*.py")} == set(EXAMPLES) | SHARED
+    assert {path.stem for path in (ROOT / "examples").glob("*.py")} == set(EXAMPLES) | SHARED | OF_MODELS
 
 
 @pytest.mark.parametrize("name", EXAMPLES, ids=lambda name: name if name in QUICK else f"more-{name}")

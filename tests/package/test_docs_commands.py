@@ -19,7 +19,7 @@ FEW = ["--episodes", "2"]
 FRAMES = ["--frames", "3"]
 TRAIN = ["--seconds", "1", "--hyperparameters", "held_out=4", "checkpoints=1"]
 EVOLVE = ["--steps", "1", "--hyperparameters", "held_out=1", "episodes=10", "population=4"]
-QUICK = {"evaluate": FEW, "train": TRAIN, "race": FRAMES, "watch": FRAMES}
+QUICK = {"evaluate": FEW, "train": TRAIN, "race": FRAMES, "watch": FRAMES, "play": ["--episodes", "2"]}
 QUICK |= {"benchmark": [], "list": [], "plot": [], "report": [], "--version": [], "session": []}
 QUICK |= {"ab-test": [], "ab-plan": ["--runs", "20"], "compare": [], "gate": []}
 
@@ -80,7 +80,7 @@ def shorter(line: Line) -> list[str]:
 FIRST = {  # a page for each kind of command
     "README": "evaluate train session",
     "install": "list --version",
-    "pictures": "evaluate race watch report plot",
+    "pictures": "evaluate race watch report plot play",
     "benchmark": "benchmark",
     "compare-logs": "compare",
     "ab-tests": "ab-test ab-plan gate",

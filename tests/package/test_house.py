@@ -16,11 +16,12 @@ import bandit_envs
 
 def faces() -> dict[str, list[str]]:
     """The public names of `bandit_envs` and of its rooms."""
-    rooms = ("envs", "instances", "kernels", "problems", "simulation", "stopping")
+    rooms = ("envs", "instances", "kernels", "problems", "simulation", "stopping", "text")
     modules = {"bandit_envs": bandit_envs} | {
         f"bandit_envs.{room}": importlib.import_module(f"bandit_envs.{room}") for room in rooms
     }
-    return {f"{name}.__init__": [*module.__all__, "__version__"] for name, module in modules.items()}
+    ends = {name: name if name.endswith(".text") else f"{name}.__init__" for name in modules}
+    return {ends[name]: [*module.__all__, "__version__"] for name, module in modules.items()}
 
 
 # Imports upward by name, when a model is asked for: PyTorch takes seconds, and whoever reads no model does without it.

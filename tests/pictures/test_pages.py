@@ -5,19 +5,18 @@ from __future__ import annotations
 import base64
 import functools
 import html
-import json
 import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from browsing import LOADED, SCREENS, data_of, opened, shortened, shot
 from browsing import browser as browser
-from browsing import shot
 
 import agents
 from agents.cli import main, parse
@@ -33,12 +32,6 @@ TAO: dict[str, Any] = {"instance": "tao2019-1", "budget": 200}
 MANY: dict[str, Any] = {"instance": "sampler(arms=9250)", "budget": 15_000}
 PLANE: dict[str, Any] = {"budget": 200}  # ten arms of two dimensions
 RACERS = {"LSA": "lsa", "round <robin>": "uniform"}
-LOADED = re.compile(r"(?:src|href|action)\s*=\s*[\"'](?!#|data:)|url\((?!#)|@import|\bfetch\(|XMLHttpRequest|import\(")
-
-
-def data_of(page: str) -> Any:
-    """What the script of a race reads."""
-    return json.loads(page.partition('id="data">')[2].partition("</script>")[0])
 
 
 def numbers(text: str, kind: str, shape: Any) -> Any:
@@ -332,8 +325,6 @@ def test_figures_fit_and_hold_their_fonts(size: str, width: float, points: int, 
 
 # In a browser ---------------------------------------------------------------------------------------------------------
 
-SCREENS = [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")]
-
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
@@ -356,21 +347,6 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
         return out
 
     return page
-
-
-def opened(browser: Any, path: Path, width: int, scheme: str) -> Iterator[Any]:
-    """The page, which must make no error and ask nobody for anything."""
-    errors: list[str] = []
-    view = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
-    view.set_default_timeout(300_000)  # on a busy machine
-    view.on("pageerror", lambda error: errors.append(str(error)))
-    view.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
-    view.on("request", lambda request: errors.append(request.url) if not request.url.startswith("file:") else None)
-    view.goto(path.as_uri())
-    assert view.evaluate("document.documentElement.scrollWidth") <= width  # nothing to scroll sideways
-    yield view
-    view.close()
-    assert errors == []
 
 
 @pytest.mark.parametrize(("width", "scheme"), SCREENS)
@@ -438,20 +414,11 @@ def test_a_report_in_the_browser(width: int, scheme: str, browser: Any, pages: C
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-def shortened(value: Any) -> Any:
-    """With numbers of twelve digits: libraries of linear algebra differ in the last ones."""
-    if isinstance(value, dict):
-        return {name: shortened(one) for name, one in value.items()}
-    if isinstance(value, list):
-        return [shortened(one) for one in value]
-    return float(f"{value:.12g}") if isinstance(value, float) else value
-
-
 def test_the_races_of_the_documentation_are_written_by_its_commands(tmp_path: Path, data_folder: Path) -> None:
     text = (DOCS / "pictures.md").read_text().replace("\\\n", " ")
     lines = re.findall(r"^(?:    )?bandit-envs (race .*)$", text, re.MULTILINE)
     names = {shlex.split(line)[-1] for line in lines}
-    assert names == {f"docs/races/{path.name}" for path in (DOCS / "races").iterdir()}
+    assert names == {f"docs/races/{path.name}" for path in (DOCS / "races").glob("race-*")}
     assert {Path(name).name for name in names} == set(re.findall(r'(?:href|src)="(race-[\w-]+\.html)', text))
     for line in lines:
         words = shlex.split(line)

@@ -1,0 +1,392 @@
+"""`LanguageAgent`: a function from messages to text, as a language model behind an endpoint, is an agent.
+
+It is asked in the words of `TextView`, and its commands are its decisions. Episodes that are played side by side are
+asked at the same time. Every reply is kept as soon as it has come, by a digest of what it answers, so that a run that
+was killed asks nothing twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import hashlib
+import inspect
+import json
+import math
+import os
+import sqlite3
+import tempfile
+import threading
+import weakref
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bandit_envs import Task
+from bandit_envs.kernels import integer, number
+from bandit_envs.text import Narrator, Unreadable
+
+from .core.agent import ALL_PROBLEMS, Agent, Bools, Ints, Observation, seen_means
+
+SHOWN = ("pulls", "remaining", "pending")  # by which a decision is seen to be made
+COUNTS = ("calls", "tokens", "unreadable")  # of an episode: replies, their tokens, and those that could not be read
+KEPT = "agents.LanguageAgent 1"  # what a store is of
+MAKE = "CREATE TABLE IF NOT EXISTS replies (digest TEXT PRIMARY KEY, name TEXT, reply TEXT, tokens INTEGER)"
+Messages = list[dict[str, str]]
+
+
+class EndpointError(Exception):
+    """A model that does not answer, or is not to be asked any more."""
+
+
+class LanguageAgent:
+    """A function from messages to text as an agent, wherever an agent's name is taken.
+
+    In the views "table" and "raw" it is asked with the task and the last observation alone, in "history" with all that
+    was said. Where it has answered `patience` times in a row what cannot be read, the episode ends with a score of 0;
+    under a certificate arms are then pulled in turn. Tables of results have the columns `calls`, `tokens` and
+    `unreadable` (replies).
+
+    Args:
+        complete: a function, or a coroutine function, from messages, a list of {"role": .., "content": ..} with the
+            roles system, user and assistant, to the reply: its text, or the pair (text, tokens). Functions are called
+            in threads.
+        name: of the model and its settings, by which results and stores know it; None: that of the function.
+        view, story, tool_calls, patience: as for `bandit_envs.text.TextView`.
+        system: a text of one's own in front of all.
+        at_once: how many calls may run at the same time.
+        timeout: seconds that a call may take; None: any. retries: further tries of a call that fails or is late.
+        wait: seconds before the first of these; before each other one twice as long, at most a minute.
+        max_calls, max_tokens: replies, and tokens of them, after which none is asked for any more, by an error. Those
+            in the store count.
+        store: a file in which replies are kept, with digests in place of what was said to the model; None: one that
+            goes with this object.
+
+    Raises:
+        ValueError: for other values. EndpointError: while it plays, where a call has failed too often, at a limit, and
+            for a reply that is no text.
+    """
+
+    solves, source, needs, observation = ALL_PROBLEMS, "", "a language model", "statistics"
+
+    def __init__(
+        self,
+        complete: Callable[[Messages], Any],
+        *,
+        name: str | None = None,
+        view: str = "table",
+        story: str = "buttons",
+        tool_calls: bool = False,
+        patience: int = 3,
+        system: str | None = None,
+        at_once: int = 8,
+        timeout: float | None = 120.0,
+        retries: int = 3,
+        wait: float = 1.0,
+        max_calls: int | None = None,
+        max_tokens: int | None = None,
+        store: str | Path | None = None,
+    ) -> None:
+        if not callable(complete):
+            raise ValueError(f"complete must be a function from messages to text, got {complete!r:.200}")
+        self.complete = complete
+        self.name = getattr(complete, "__name__", type(complete).__name__).strip("<>") if name is None else name
+        if not isinstance(self.name, str) or not self.name:
+            raise ValueError(f"name must be text, or None, got {name!r:.200}")
+        self.words: dict[str, Any] = {"story": story, "view": view, "tool_calls": tool_calls}
+        if system is not None and not isinstance(system, str):
+            raise ValueError(f"system must be text, or None, got {system!r:.200}")
+        self.system, self.patience = system, integer("patience", patience, 1)
+        Narrator(Task("Threshold", {}, K=2, budget=1), **self.words)  # refuses other words
+        self.at_once, self.retries = integer("at_once", at_once, 1), integer("retries", retries, 0)
+        self.timeout = None if timeout is None else number("timeout", timeout, 0, above=True)
+        self.wait = number("wait", wait, 0)
+        limits = {"max_calls": max_calls, "max_tokens": max_tokens}
+        self.most = {x: math.inf if most is None else integer(x, most, 0) for x, most in limits.items()}
+        self.lasts = store is not None
+        if store is None:
+            store = tempfile.mkstemp(suffix=".replies")[1]
+            weakref.finalize(self, Path(store).unlink, missing_ok=True)
+        self.store = Path(store).absolute()
+        with closing(self._opened()):
+            pass
+
+    def __call__(self, task: Any) -> Speaker:
+        """The agent for a task, or an environment."""
+        return Speaker(task, self)
+
+    def __repr__(self) -> str:
+        return f"LanguageAgent({self.name}, {', '.join(f'{key}={value!r}' for key, value in self.words.items())})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_kept"}
+
+    def described(self) -> str:
+        """All that the replies depend on, as far as it is known here: no word of what is said to the model."""
+        said = {**self.words, "patience": self.patience, "system": self.system and _digest(self.system)}
+        return f"{self.name}: {', '.join(f'{key}={value!r}' for key, value in said.items())}"
+
+    # Replies, in the thread of the event loop
+
+    def _opened(self) -> sqlite3.Connection:
+        """The store, made where there is none."""
+        if not self.store.parent.is_dir():
+            raise ValueError(f"store must be a file in a folder that is there, got {str(self.store)!r}")
+        try:
+            kept = sqlite3.connect(self.store, timeout=60.0, check_same_thread=False)
+            kept.execute("PRAGMA synchronous = OFF")  # what is written outlives the process, if not the machine
+            kept.execute(MAKE)
+            kept.execute("SELECT digest, name, reply, tokens FROM replies LIMIT 1")
+        except sqlite3.DatabaseError as error:
+            text = f"store must be a new file, or one of replies, got {str(self.store)!r}:"
+            raise ValueError(f"{text} {error}") from error
+        return kept
+
+    @functools.cached_property
+    def _kept(self) -> sqlite3.Connection:
+        return self._opened()
+
+    def spent(self) -> tuple[int, int]:
+        """The replies of this name in the store, and their tokens."""
+        asked = "SELECT COUNT(*), TOTAL(tokens) FROM replies WHERE name = ?"
+        calls, tokens = self._kept.execute(asked, [self.name]).fetchone()
+        return calls, int(tokens)
+
+    async def reply(self, seed: int, messages: Messages, gate: Gate) -> tuple[str, int]:
+        """The text that answers messages in the episode of a public seed, and its tokens: kept, or asked for."""
+        digest = _digest([KEPT, self.name, seed, messages])
+        if (found := self._known(digest)) is not None:
+            return found
+        for tried in range(self.retries + 1):
+            async with gate.free:
+                if gate.lost:
+                    raise EndpointError("another call has failed")
+                self._refuse_more(gate)
+                gate.running += 1
+                call = asyncio.ensure_future(self._asked(messages))
+                await asyncio.wait([call], timeout=self.timeout)
+                gate.running -= 1
+                late = call.cancel()
+                if not late and call.exception() is None:
+                    made = self._checked(call.result())
+                    with self._kept:  # of two processes that ask the same the first one counts
+                        row = [digest, self.name, *made]
+                        self._kept.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", row)
+                    return self._known(digest) or made
+            if tried < self.retries:
+                await asyncio.sleep(min(self.wait * 2.0**tried, 60.0))
+        error = None if late else call.exception()
+        why = f"took longer than {self.timeout:g} s" if late else f"failed: {error!r:.300}"
+        raise EndpointError(
+            f"{self.name} was called {self.retries + 1}x for a reply, and the last call {why}"
+        ) from error
+
+    def _known(self, digest: str) -> tuple[str, int] | None:
+        """The reply in the store, and its tokens."""
+        asked = "SELECT reply, tokens FROM replies WHERE digest = ?"
+        found: tuple[str, int] | None = self._kept.execute(asked, [digest]).fetchone()
+        return found
+
+    def _refuse_more(self, gate: Gate) -> None:
+        """Refuse a call beyond a limit."""
+        if min(self.most.values()) == math.inf:
+            return
+        for name, count in zip(self.most, self.spent(), strict=True):
+            if count + gate.running * (name == "max_calls") >= self.most[name]:
+                kept = f"; they are kept in {self.store}" if self.lasts else ""
+                text = f"{name}={self.most[name]} of {self.name} is reached, with {count:,}{kept}"
+                raise EndpointError(f"{text}: a larger {name} goes on from there")
+
+    async def _asked(self, messages: Messages) -> Any:
+        given = [dict(message) for message in messages]
+        if inspect.iscoroutinefunction(self.complete):
+            return await self.complete(given)
+        made: Future[Any] = Future()
+        made.set_running_or_notify_cancel()  # a late result is lost, and no error
+
+        def work() -> None:
+            try:
+                made.set_result(self.complete(given))
+            except BaseException as error:
+                made.set_exception(error)
+
+        threading.Thread(target=work, daemon=True).start()  # a call that never returns does not hold up the end
+        found = await asyncio.wrap_future(made)
+        return await found if inspect.isawaitable(found) else found
+
+    def _checked(self, made: Any) -> tuple[str, int]:
+        text, tokens = made if isinstance(made, tuple) and len(made) == 2 else (made, 0)
+        if not isinstance(text, str) or not isinstance(tokens, (int, np.integer)) or not 0 <= tokens < 2**53:
+            raise EndpointError(f"complete of {self.name} must return text, or (text, tokens), got {made!r:.200}")
+        return text.encode("utf-8", "replace").decode(), int(tokens)
+
+
+@dataclass
+class Gate:
+    """The calls of one decision."""
+
+    free: asyncio.Semaphore
+    running: int = 0
+    lost: BaseException | None = None  # after which no call is begun
+
+
+@functools.cache
+def _loop(process: int) -> asyncio.AbstractEventLoop:
+    """An event loop in a thread of this process, in which clients may keep their connections."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, daemon=True).start()
+    return loop
+
+
+def _digest(value: object) -> str:
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()
+
+
+@dataclass(eq=False)
+class Talk:
+    """What was said in an episode, and what came of it."""
+
+    seed: int  # the public one
+    names: list[str]
+    opening: Messages
+    said: Messages
+    seen: dict[str, NDArray[Any]] | None = None  # at the last decision
+    unread: int = 0  # replies in a row
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
+    answer: tuple[int, ...] | None = None
+    forfeited: bool = False
+
+
+@dataclass(eq=False)
+class Talks:
+    """State of E episodes."""
+
+    each: NDArray[Any]  # (E,), a `Talk` each, or None
+
+
+class Speaker(Agent):
+    """A `LanguageAgent` that plays a task."""
+
+    name = "language-agent"
+    language: LanguageAgent
+    solves, counts = ALL_PROBLEMS, COUNTS
+    anytime, resumes, stops, bulk, prices, sees_pending, pays = False, False, True, True, True, True, True
+
+    def __new__(cls, *arguments: Any, **keywords: Any) -> Speaker:
+        made: Speaker = object.__new__(cls)
+        made._parameters = {}  # no copy of what is asked
+        return made
+
+    def __init__(self, task: Any, language: LanguageAgent) -> None:
+        vars(self).update(name=language.name, language=language, complete=language.complete)
+        super().__init__(task)
+        self.narrator = Narrator(self.task, **language.words)
+
+    def for_task(self, task: Task, **changed: Any) -> Agent:
+        return self if task == self.task and not changed else type(self)(task, self.language, **changed)
+
+    def description(self, alike: bool) -> str:
+        """What results depend on."""
+        return f"agents.language:LanguageAgent, {self.language.described()}"
+
+    def initial_state(self, observation: Observation) -> Talks:
+        return Talks(np.full(len(observation["pulls"]), None))
+
+    def choose(self, observation: Observation, state: Talks) -> tuple[Ints, Ints]:
+        E = len(observation["pulls"])
+        arms, times = np.full(E, self.task.K), np.ones(E, np.int64)
+        rows = [{name: array[e].copy() for name, array in observation.items()} for e in range(E)]
+        asked = [e for e in range(E) if self._goes_on(state, e, rows[e])]
+        for e, command in zip(asked, self._decide([(state.each[e], rows[e]) for e in asked]), strict=True):
+            if command is not None:
+                arms[e], times[e] = command
+        return arms, times
+
+    def _goes_on(self, state: Talks, e: int, row: dict[str, NDArray[Any]]) -> bool:
+        """Whether the model is to be asked in an episode, whose talk is begun where it is new."""
+        talk, seed, asked = state.each[e], int(row["public_seed"][0]), self.narrator.asked(row)
+        if talk is None or talk.seed != seed or (talk.seen is not None and (asked < talk.seen["pulls"]).any()):
+            names, system = self.narrator.names(seed), self.language.system
+            opening = [{"role": "system", "content": system}] if system is not None else []
+            opening.append({"role": "user", "content": self.narrator.opening(names, row)})
+            talk = state.each[e] = Talk(seed, names, opening, [*opening])
+        elif talk.seen is not None and all((row[x] == talk.seen[x]).all() for x in row if x in SHOWN):
+            return False  # the episode has ended, or another rule has decided
+        return talk.answer is None and not talk.forfeited and asked.sum() < (self.task.max_pulls or math.inf)
+
+    def _decide(self, asked: list[tuple[Talk, dict[str, Any]]]) -> list[tuple[int, int] | None]:
+        """What the model decides in several episodes: arm and times, or None at the end."""
+        if not asked:
+            return []
+
+        async def together(gate: Gate) -> list[Any]:
+            return await asyncio.gather(*(self._answered(*one, gate) for one in asked), return_exceptions=True)
+
+        gate = Gate(asyncio.Semaphore(self.language.at_once))
+        running = asyncio.run_coroutine_threadsafe(together(gate), _loop(os.getpid()))
+        try:
+            found = running.result()
+        except BaseException as error:  # what was asked already is kept
+            gate.lost = error
+            running.result()
+            raise
+        if gate.lost is not None:
+            raise gate.lost
+        return found
+
+    async def _answered(self, talk: Talk, row: dict[str, Any], gate: Gate) -> tuple[int, int] | None:
+        """What the model decides in one episode, where this has been seen."""
+        try:
+            if talk.seen is not None:
+                shown = self.narrator.shown(talk.names, talk.seen, row)
+                if self.narrator.view != "history":
+                    *first, last = talk.opening
+                    talk.said, shown = first, f"{last['content']}\n\n{shown}"
+                talk.said.append({"role": "user", "content": shown})
+            talk.seen = row
+            while True:
+                text, tokens = await self.language.reply(talk.seed, talk.said, gate)
+                talk.said.append({"role": "assistant", "content": text})
+                talk.counts["calls"] += 1
+                talk.counts["tokens"] += tokens
+                try:
+                    command = self.narrator.read(text, talk.names, row)
+                except Unreadable as error:
+                    talk.counts["unreadable"] += 1
+                    talk.unread += 1
+                    if talk.unread >= self.language.patience:
+                        talk.forfeited = True
+                        return None
+                    talk.said.append({"role": "user", "content": f"{error} {self.narrator.allowed(talk.names)}"})
+                    continue
+                talk.unread = 0
+                if command.arm < self.task.K:
+                    return command.arm, command.times
+                talk.answer = command.answer
+                return None
+        except BaseException as error:
+            gate.lost = gate.lost or error
+            raise
+
+    def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
+        """The answer that was given; until then, and where the episode is forfeited, the plug-in one."""
+        batch, single = self._batched(observation)
+        answer = self.problem.plug_in(seen_means(batch, slots))
+        talks = [] if state is None else state.each if slots is None else state.each[slots]
+        for row, talk in zip(answer, talks, strict=False):
+            if talk is not None and talk.answer is not None:
+                row[:] = False
+                row[[*talk.answer]] = True
+        return answer[0] if single else answer
+
+    def tallied(self, state: Talks, slots: Ints) -> dict[str, NDArray[Any]]:
+        """Of episodes the `counts`, (n,) each, and whether they are forfeited."""
+        talks = [one or Talk(0, [], [], []) for one in state.each[slots]]
+        found = {name: np.array([talk.counts[name] for talk in talks], np.int64) for name in COUNTS}
+        return found | {"forfeited": np.array([talk.forfeited for talk in talks], np.bool_)}
