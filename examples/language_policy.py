@@ -15,12 +15,14 @@ It is no model of English, and none of its numbers is of large models. What help
 side by side, as patches of a picture are), a piece of a reply may be copied from the message, and of a piece that has
 been said it is known in which lines it stands.
 
-The problem is BestArm with 4 arms of 0 or 1 and 16 pulls, unless the options say otherwise. Three seeds are judged on
-the same episodes as `uniform` and `top-two`, of a root seed that no training has. FIGURES
+The problem is BestArm with 4 arms of 0 or 1 and 16 pulls, unless the options say otherwise. On 8,000 episodes of a root
+seed that no training has, `uniform` scores .872 and `top-two` .893. Three seeds of it score 0 untrained; .547, .392 and
+.431 after the random commands; .862, .889 and .856 in the end, 267, 251 and 263 s of one core in all. All are far ahead
+of themselves, one is ahead of `uniform`, and two are behind. They had 23,000 to 33,000 episodes: others used the cores.
 
     python examples/language_policy.py
     python examples/language_policy.py --problem Threshold --arms 3 --budget 12 --against uniform lsa
-    python examples/language_policy.py --iterations 2 --speech 2 --seeds 1 --episodes 50   # the same numbers each time
+    python examples/language_policy.py --iterations 100  # the same numbers each time
 """
 
 import argparse
@@ -209,7 +211,7 @@ def play(policy, envs, seed, episodes, generator=None):
 
 
 def random_command(env, text, rng):
-    """What can be read in reply to a text, drawn: one in sixteen is an answer, and all when nothing is left."""
+    """A readable reply to a text, drawn: one in sixteen is an answer, and all when nothing is left."""
     names, size = env.names, env.narrator.problem.answer_size
     if rng.random() < 1 / 16 or "Nothing is left" in text:
         inside = rng.permutation(len(names)) < (rng.binomial(len(names), 0.5) if size is None else size)
@@ -242,11 +244,10 @@ def vocabulary(env):
 
 def improve(optimiser, loss, rate):
     """One step of the optimiser at this rate."""
-    (group,) = optimiser.param_groups
-    group["lr"] = rate
+    optimiser.param_groups[0]["lr"] = rate
     optimiser.zero_grad()
     loss.backward()
-    nn.utils.clip_grad_norm_(group["params"], 1.0)
+    nn.utils.clip_grad_norm_(optimiser.param_groups[0]["params"], 1.0)
     optimiser.step()
 
 
