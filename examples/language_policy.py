@@ -19,6 +19,7 @@ The problem is BestArm with 4 arms of 0 or 1 and 16 pulls, unless the options sa
 seed that no training has, `uniform` scores .872 and `top-two` .893. Three seeds of it score 0 untrained; .547, .392 and
 .431 after the random commands; .862, .889 and .856 in the end, 267, 251 and 263 s of one core in all. All are far ahead
 of themselves, one is ahead of `uniform`, and two are behind. They had 23,000 to 33,000 episodes: others used the cores.
+What says its likeliest pieces is judged; drawn as in training, the first seed, after 432 s, had .882 in place of .864.
 
     python examples/language_policy.py
     python examples/language_policy.py --problem Threshold --arms 3 --budget 12 --against uniform lsa
@@ -237,8 +238,7 @@ def vocabulary(env):
     texts = ["0123456789", " ".join(env.narrator.story.names.split()), env.reset(seed=0)[0], env.step("?")[0]]
     replies = random_replies([env], 0)
     for _ in range(400):
-        (text,), (reply,) = next(replies)
-        texts += [text, reply]
+        texts += [one for (one,) in next(replies)]
     return Words(texts)
 
 
