@@ -19,7 +19,7 @@ The problem is BestArm with 4 arms of 0 or 1 and 16 pulls, unless the options sa
 seed that no training has, `uniform` scores .872 and `top-two` .893. Three seeds of it score 0 untrained; .547, .392 and
 .431 after the random commands; .862, .889 and .856 in the end, 267, 251 and 263 s of one core in all. All are far ahead
 of themselves, one is ahead of `uniform`, and two are behind. They had 23,000 to 33,000 episodes: others used the cores.
-What says its likeliest pieces is judged; drawn as in training, the first seed, after 432 s, had .882 in place of .864.
+The likeliest pieces are judged; drawn ones, as in training, scored .882, not .864, with the first seed after 432 s.
 
     python examples/language_policy.py
     python examples/language_policy.py --problem Threshold --arms 3 --budget 12 --against uniform lsa
