@@ -220,7 +220,7 @@ class LanguageAgent:
         for name, count in zip(self.most, (kept + self.lost, tokens), strict=True):
             if count >= self.most[name]:
                 said = f"{kept:,} replies are kept{f' in {self.store}' if self.lasts else ''}, {self.lost:,} calls were"
-                said += " others, that failed or are on their way"
+                said += " others, that failed or are running"
                 text = f"{name}={self.most[name]} of {self.name} is reached: {said}, and {tokens:,} tokens are known"
                 raise EndpointError(f"{text}. With a larger {name} the same run goes on from there")
 
