@@ -204,8 +204,8 @@ class Narrator:
         first, last = names[0], [*some[:1], *some[-1:]][: min(len(some), size or 2)]
         empty = size is None and not isinstance(self.problem, AllGood)  # where an answer may be
         if self.tool_calls:
-            ways = {"pull": {"arm": first, "times": 3}, "answer": {"arms": last}}
-            pull, answer = (json.dumps({"name": name, "arguments": given}) for name, given in ways.items())
+            calls = {"pull": {"arm": first, "times": 3}, "answer": {"arms": last}}
+            pull, answer = (json.dumps({"name": name, "arguments": given}) for name, given in calls.items())
             answer += " (an empty list where there is none)" * empty
             more = f"{pull} (times may be left out: 1), or, to end, " * (not spent)
             return f"Reply with JSON, one call: {more}{answer}."
