@@ -8,6 +8,8 @@ was killed asks nothing twice.
 from __future__ import annotations
 
 import asyncio
+import atexit
+import contextlib
 import functools
 import hashlib
 import inspect
@@ -17,7 +19,6 @@ import os
 import sqlite3
 import tempfile
 import threading
-import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import closing
@@ -35,7 +36,9 @@ from bandit_envs.text import Narrator, Unreadable
 from .core.agent import ALL_PROBLEMS, Agent, Bools, Ints, Observation, seen_means
 
 SHOWN = ("pulls", "remaining", "pending")  # by which a decision is seen to be made
-COUNTS = ("calls", "tokens", "unreadable")  # of an episode: replies, their tokens, and those that could not be read
+COUNTS = ("calls", "tokens", "unreadable", "forfeited")  # of an episode: replies, their tokens, ..; 1 without an answer
+SOON = 10.0  # seconds that an interrupt waits for calls
+OWN_ERRORS = (NameError, AttributeError, TypeError, ImportError)  # of a function that is wrong: tried once
 KEPT = "agents.LanguageAgent 1"  # what a store is of
 MAKE = "CREATE TABLE IF NOT EXISTS replies (digest TEXT PRIMARY KEY, name TEXT, reply TEXT, tokens INTEGER)"
 Messages = list[dict[str, str]]
@@ -49,22 +52,25 @@ class LanguageAgent:
     """A function from messages to text as an agent, wherever an agent's name is taken.
 
     In the views "table" and "raw" it is asked with the task and the last observation alone, in "history" with all that
-    was said. Where it has answered `patience` times in a row what cannot be read, the episode ends with a score of 0;
-    under a certificate arms are then pulled in turn. Tables of results have the columns `calls`, `tokens` and
-    `unreadable` (replies).
+    was said. Where it has answered `patience` times in a row what cannot be read, or has no answer at `max_pulls`, the
+    episode is forfeited. It scores 0, but under certificates, where arms are then pulled in turn, and in loops of one's
+    own, where the plug-in answer is given. Tables of results have the columns `calls`, `tokens`, `unreadable` (replies)
+    and `forfeited`.
 
     Args:
         complete: a function, or a coroutine function, from messages, a list of {"role": .., "content": ..} with the
             roles system, user and assistant, to the reply: its text, or the pair (text, tokens). Functions are called
             in threads.
-        name: of the model and its settings, by which results and stores know it; None: that of the function.
+        name: of the model and its settings, by which results and the store know it: another model under the same name
+            gets the replies of the first. None: that of the function; a store needs one.
         view, story, tool_calls, patience: as for `bandit_envs.text.TextView`.
         system: a text of one's own in front of all.
-        at_once: how many calls may run at the same time.
-        timeout: seconds that a call may take; None: any. retries: further tries of a call that fails or is late.
+        at_once: how many calls may run at the same time, without those that are late.
+        timeout: seconds that a call may take; None: any. retries: further tries of a call that fails or is late; errors
+            of the function itself, as a NameError, are not tried again.
         wait: seconds before the first of these; before each other one twice as long, at most a minute.
-        max_calls, max_tokens: replies, and tokens of them, after which none is asked for any more, by an error. Those
-            in the store count.
+        max_calls, max_tokens: calls, and tokens of replies, after which an error ends the run. Calls are the replies in
+            the store, and calls of this object that have brought none. Tokens are known once a reply has come.
         store: a file in which replies are kept, with digests in place of what was said to the model; None: one that
             goes with this object.
 
@@ -99,6 +105,9 @@ class LanguageAgent:
         self.name = getattr(complete, "__name__", type(complete).__name__).strip("<>") if name is None else name
         if not isinstance(self.name, str) or not self.name:
             raise ValueError(f"name must be text, or None, got {name!r:.200}")
+        if store is not None and name is None:
+            raise ValueError("a store needs a name=, of the model and its settings, by which it knows the replies")
+        self.code = _digest(_sources(complete)) if name is None else ""  # which is known by nothing else
         self.words: dict[str, Any] = {"story": story, "view": view, "tool_calls": tool_calls}
         if system is not None and not isinstance(system, str):
             raise ValueError(f"system must be text, or None, got {system!r:.200}")
@@ -111,9 +120,11 @@ class LanguageAgent:
         self.most = {x: math.inf if most is None else integer(x, most, 0) for x, most in limits.items()}
         self.lasts = store is not None
         if store is None:
-            store = tempfile.mkstemp(suffix=".replies")[1]
-            weakref.finalize(self, Path(store).unlink, missing_ok=True)
+            opened, store = tempfile.mkstemp(suffix=".replies")
+            os.close(opened)
+            atexit.register(Path(store).unlink, missing_ok=True)
         self.store = Path(store).absolute()
+        self.lost = 0  # calls that have begun, and brought no reply
         with closing(self._opened()):
             pass
 
@@ -121,15 +132,19 @@ class LanguageAgent:
         """The agent for a task, or an environment."""
         return Speaker(task, self)
 
+    def __str__(self) -> str:
+        return self.name
+
     def __repr__(self) -> str:
         return f"LanguageAgent({self.name}, {', '.join(f'{key}={value!r}' for key, value in self.words.items())})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_kept"}
+        return {name: value for name, value in vars(self).items() if name not in ("_kept", "_free")}
 
     def described(self) -> str:
         """All that the replies depend on, as far as it is known here: no word of what is said to the model."""
         said = {**self.words, "patience": self.patience, "system": self.system and _digest(self.system)}
+        said |= {"code": self.code} if self.code else {}
         return f"{self.name}: {', '.join(f'{key}={value!r}' for key, value in said.items())}"
 
     # Replies, in the thread of the event loop
@@ -158,34 +173,38 @@ class LanguageAgent:
         calls, tokens = self._kept.execute(asked, [self.name]).fetchone()
         return calls, int(tokens)
 
+    @functools.cached_property
+    def _free(self) -> asyncio.Semaphore:
+        return asyncio.Semaphore(self.at_once)
+
     async def reply(self, seed: int, messages: Messages, gate: Gate) -> tuple[str, int]:
         """The text that answers messages in the episode of a public seed, and its tokens: kept, or asked for."""
         digest = _digest([KEPT, self.name, seed, messages])
-        if (found := self._known(digest)) is not None:
-            return found
         for tried in range(self.retries + 1):
-            async with gate.free:
+            async with self._free:
+                if (found := self._known(digest)) is not None:
+                    return found
                 if gate.lost:
                     raise EndpointError("another call has failed")
-                self._refuse_more(gate)
-                gate.running += 1
-                call = asyncio.ensure_future(self._asked(messages))
+                self._refuse_more()
+                call = asyncio.ensure_future(self._call(digest, messages))
                 await asyncio.wait([call], timeout=self.timeout)
-                gate.running -= 1
-                late = call.cancel()
-                if not late and call.exception() is None:
-                    made = self._checked(call.result())
-                    with self._kept:  # of two processes that ask the same the first one counts
-                        row = [digest, self.name, *made]
-                        self._kept.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", row)
-                    return self._known(digest) or made
+            if late := not call.done():
+                call.add_done_callback(lambda call: call.cancelled() or call.exception())  # it is kept, should it come
+                why, error = f"took longer than {self.timeout} s", None
+            elif (error := call.exception()) is None:
+                return call.result()
+            else:
+                why = f"failed: {error!r:.300}"
+            if isinstance(error, (EndpointError, sqlite3.Error)):
+                raise error
+            if isinstance(error, OWN_ERRORS):
+                break
             if tried < self.retries:
                 await asyncio.sleep(min(self.wait * 2.0**tried, 60.0))
-        error = None if late else call.exception()
-        why = f"took longer than {self.timeout:g} s" if late else f"failed: {error!r:.300}"
-        raise EndpointError(
-            f"{self.name} was called {self.retries + 1}x for a reply, and the last call {why}"
-        ) from error
+        if late and inspect.iscoroutinefunction(self.complete):
+            call.cancel()
+        raise EndpointError(f"{self.name} was called {tried + 1}x for a reply, and the last call {why}") from error
 
     def _known(self, digest: str) -> tuple[str, int] | None:
         """The reply in the store, and its tokens."""
@@ -193,32 +212,49 @@ class LanguageAgent:
         found: tuple[str, int] | None = self._kept.execute(asked, [digest]).fetchone()
         return found
 
-    def _refuse_more(self, gate: Gate) -> None:
+    def _refuse_more(self) -> None:
         """Refuse a call beyond a limit."""
         if min(self.most.values()) == math.inf:
             return
-        for name, count in zip(self.most, self.spent(), strict=True):
-            if count + gate.running * (name == "max_calls") >= self.most[name]:
-                kept = f"; they are kept in {self.store}" if self.lasts else ""
-                text = f"{name}={self.most[name]} of {self.name} is reached, with {count:,}{kept}"
-                raise EndpointError(f"{text}: a larger {name} goes on from there")
+        kept, tokens = self.spent()
+        for name, count in zip(self.most, (kept + self.lost, tokens), strict=True):
+            if count >= self.most[name]:
+                said = f"{kept:,} replies are kept{f' in {self.store}' if self.lasts else ''}, {self.lost:,} calls were"
+                said += " others, that failed or are running"
+                text = f"{name}={self.most[name]} of {self.name} is reached: {said}, and {tokens:,} tokens are known"
+                raise EndpointError(f"{text}. With a larger {name} the same run goes on from there")
+
+    async def _call(self, digest: str, messages: Messages) -> tuple[str, int]:
+        """Ask, and keep the reply."""
+        self.lost += 1
+        made = self._checked(await self._asked([dict(message) for message in messages]))
+        with self._kept:
+            row = [digest, self.name, *made]
+            self._kept.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", row)
+        self.lost -= 1
+        return self._known(digest) or made  # of two processes that ask the same the first one counts
 
     async def _asked(self, messages: Messages) -> Any:
-        given = [dict(message) for message in messages]
-        if inspect.iscoroutinefunction(self.complete):
-            return await self.complete(given)
         made: Future[Any] = Future()
-        made.set_running_or_notify_cancel()  # a late result is lost, and no error
+        made.set_running_or_notify_cancel()
 
         def work() -> None:
             try:
-                made.set_result(self.complete(given))
-            except BaseException as error:
-                made.set_exception(error)
+                made.set_result(self.complete(messages))
+            except Exception as error:
+                made.set_exception(error if not isinstance(error, StopIteration) else RuntimeError(repr(error)))
+            except BaseException as error:  # which would end the thread of the loop
+                made.set_exception(RuntimeError(repr(error)))
 
-        threading.Thread(target=work, daemon=True).start()  # a call that never returns does not hold up the end
-        found = await asyncio.wrap_future(made)
-        return await found if inspect.isawaitable(found) else found
+        if inspect.iscoroutinefunction(self.complete):
+            found = self.complete(messages)
+        else:
+            threading.Thread(target=work, daemon=True).start()  # a call that never returns does not hold up the end
+            found = await asyncio.wrap_future(made)
+        try:
+            return await found if inspect.isawaitable(found) else found
+        except (SystemExit, KeyboardInterrupt, asyncio.CancelledError) as error:
+            raise RuntimeError(repr(error)) from error
 
     def _checked(self, made: Any) -> tuple[str, int]:
         text, tokens = made if isinstance(made, tuple) and len(made) == 2 else (made, 0)
@@ -231,8 +267,6 @@ class LanguageAgent:
 class Gate:
     """The calls of one decision."""
 
-    free: asyncio.Semaphore
-    running: int = 0
     lost: BaseException | None = None  # after which no call is begun
 
 
@@ -242,6 +276,20 @@ def _loop(process: int) -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, daemon=True).start()
     return loop
+
+
+def _sources(value: Any, depth: int = 4) -> list[Any]:
+    """What tells a function from another one: bytecode, and the plain values of its settings."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return [repr(value)]
+    code, parts = getattr(value, "__code__", None), [type(value).__qualname__, getattr(value, "__qualname__", "")]
+    if not depth or code is None and not isinstance(value, functools.partial) and not hasattr(value, "__dict__"):
+        return parts
+    inner = [cell.cell_contents for cell in getattr(value, "__closure__", None) or ()]
+    inner += [*(getattr(value, "__defaults__", None) or ()), *(getattr(value, "__kwdefaults__", None) or {}).values()]
+    inner += [value.func, *value.args, *value.keywords.values()] if isinstance(value, functools.partial) else []
+    inner += [*vars(value).values()] if code is None else [code.co_code.hex(), *map(repr, code.co_consts)]
+    return parts + [_sources(one, depth - 1) for one in inner]
 
 
 def _digest(value: object) -> str:
@@ -260,7 +308,6 @@ class Talk:
     unread: int = 0  # replies in a row
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
     answer: tuple[int, ...] | None = None
-    forfeited: bool = False
 
 
 @dataclass(eq=False)
@@ -286,6 +333,9 @@ class Speaker(Agent):
     def __init__(self, task: Any, language: LanguageAgent) -> None:
         vars(self).update(name=language.name, language=language, complete=language.complete)
         super().__init__(task)
+        if self.task.actions != "full":
+            text = "names its own answer, and pulls in bulk: it needs actions='full',"
+            raise ValueError(f"{self.name} {text} got {self.task.actions!r}")
         self.narrator = Narrator(self.task, **language.words)
 
     def for_task(self, task: Task, **changed: Any) -> Agent:
@@ -318,7 +368,7 @@ class Speaker(Agent):
             talk = state.each[e] = Talk(seed, names, opening, [*opening])
         elif talk.seen is not None and all((row[x] == talk.seen[x]).all() for x in row if x in SHOWN):
             return False  # the episode has ended, or another rule has decided
-        return talk.answer is None and not talk.forfeited and asked.sum() < (self.task.max_pulls or math.inf)
+        return talk.answer is None and not talk.counts["forfeited"] and asked.sum() < (self.task.max_pulls or math.inf)
 
     def _decide(self, asked: list[tuple[Talk, dict[str, Any]]]) -> list[tuple[int, int] | None]:
         """What the model decides in several episodes: arm and times, or None at the end."""
@@ -328,13 +378,15 @@ class Speaker(Agent):
         async def together(gate: Gate) -> list[Any]:
             return await asyncio.gather(*(self._answered(*one, gate) for one in asked), return_exceptions=True)
 
-        gate = Gate(asyncio.Semaphore(self.language.at_once))
+        gate = Gate()
         running = asyncio.run_coroutine_threadsafe(together(gate), _loop(os.getpid()))
         try:
             found = running.result()
-        except BaseException as error:  # what was asked already is kept
+        except BaseException as error:  # what was asked already is kept, if it comes soon
             gate.lost = error
-            running.result()
+            with contextlib.suppress(TimeoutError):
+                running.result(SOON)
+            error.add_note(f"replies of {self.name} are in {self.language.store}: the same run goes on from there")
             raise
         if gate.lost is not None:
             raise gate.lost
@@ -361,9 +413,10 @@ class Speaker(Agent):
                     talk.counts["unreadable"] += 1
                     talk.unread += 1
                     if talk.unread >= self.language.patience:
-                        talk.forfeited = True
+                        talk.counts["forfeited"] = 1
                         return None
-                    talk.said.append({"role": "user", "content": f"{error} {self.narrator.allowed(talk.names)}"})
+                    allowed = self.narrator.allowed(talk.names, int(row["remaining"][0]) == 0)
+                    talk.said.append({"role": "user", "content": f"{error} {allowed}"})
                     continue
                 talk.unread = 0
                 if command.arm < self.task.K:
@@ -386,7 +439,5 @@ class Speaker(Agent):
         return answer[0] if single else answer
 
     def tallied(self, state: Talks, slots: Ints) -> dict[str, NDArray[Any]]:
-        """Of episodes the `counts`, (n,) each, and whether they are forfeited."""
-        talks = [one or Talk(0, [], [], []) for one in state.each[slots]]
-        found = {name: np.array([talk.counts[name] for talk in talks], np.int64) for name in COUNTS}
-        return found | {"forfeited": np.array([talk.forfeited for talk in talks], np.bool_)}
+        counts = [(one or Talk(0, [], [], [])).counts for one in state.each[slots]]
+        return {name: np.array([one[name] for one in counts], np.int64) for name in COUNTS}

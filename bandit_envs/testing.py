@@ -17,15 +17,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
-from numpy.typing import NDArray
 
 from .envs.env import PureExplorationEnv
 from .envs.vector import PureExplorationVectorEnv
 from .instances.instance import Instance
 from .instances.lookup import find
+from .kernels.checks import Floats
 from .problems import own
 
-Floats = NDArray[np.float64]
 ROWS = 40  # instances on which a problem is asked
 SAMPLES, SIGMAS = 20_000, 6.0  # of an arm; a mean is farther off than so many standard errors with probability 2e-9
 BULK_PULLS, BULK = 4000, 50  # bulk pulls of an arm, and the samples of each

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from .envs import PureExplorationEnv
 from .kernels import agent_uniforms, choice, flag, integer
-from .problems import Problem, Task
+from .problems import AllGood, Problem, Task
 from .simulation.simulator import MOST_TIMES
 
 __all__ = ["STORIES", "TOOLS", "Command", "Narrator", "Story", "TextView", "Unreadable"]
@@ -69,6 +69,18 @@ TOOLS = [
     _tool("pull", "Pull an arm, and see what it yields.", "arm", arm=STRING, times=TIMES),
     _tool("answer", "End with the answer, names of arms.", "arms", arms={"type": "array", "items": STRING}),
 ]
+
+
+def _exact(x: float) -> str:
+    """A number in as few digits as say it."""
+    return f"{x:.15g}"
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON, in which each name stands once."""
+    if len(found := dict(pairs)) < len(pairs):
+        raise ValueError("a name stands twice")
+    return found
 
 
 class Unreadable(ValueError):
@@ -127,13 +139,18 @@ class Narrator:
         task, story = self.task, self.story
         drawn = "0 or 1" if task.distribution == "bernoulli" else "a number"
         if drawn != "0 or 1" and task.support is not None:
-            drawn = f"a number from {task.support[0]:g} to {task.support[1]:g}"
+            drawn = f"a number from {_exact(task.support[0])} to {_exact(task.support[1])}"
         each = drawn if task.D == 1 else f"{task.D} values, each {drawn}"
         said = [
             f"{'There are' if task.K > 1 else 'There is'} {self.many}: {', '.join(names)}.",
             f"Each {story.pulled} of one {story.one} shows its {story.result}, {each}. Each {story.one} has a mean "
-            f"{story.result} that stays the same and that you do not know; single results scatter around it"
-            + (f", with a standard deviation of {task.sigma:g} at most." if task.distribution == "gaussian" else "."),
+            f"{story.result}{'' if task.D == 1 else ' of each value'} that stays the same and that you do not know; "
+            "single results scatter around it"
+            + (
+                f", with a standard deviation of {_exact(task.sigma)} at most."
+                if task.distribution == "gaussian"
+                else "."
+            ),
             self.problem.in_words(f"Which of the {self.many}", self.many),
         ]
         if self.problem.control_arm is not None:
@@ -142,28 +159,31 @@ class Narrator:
             said.append(f"All are scored on the same {task.items:,} questions, in one random order.")
         if task.budget is not None and task.cost is None:
             said.append(
-                f"You have {task.budget:,} {story.presses if task.budget != 1 else story.pulled}. Then you answer."
+                f"You have {task.budget:,} {story.presses if task.budget > 1 else story.pulled}. Then you answer."
             )
         elif task.budget is not None:
             said.append(f"You can spend {task.budget:,}. Then you answer.")
         if task.cost is not None:
             prices = "A question costs 1 with the first that is asked it, and nothing with others."
             if not isinstance(task.cost, str):
-                own = ", ".join(f"{name} {price:g}" for name, price in zip(names, task.cost, strict=True))
+                own = ", ".join(f"{name} {_exact(price)}" for name, price in zip(names, task.cost, strict=True))
                 prices = f"Prices of one {story.pulled}: {own}."
             said.append(prices)
         if task.delta is not None:
-            said.append(
-                f"Answer as soon as you are sure: an answer may be wrong with probability {task.delta:g}, and each "
-                f"{story.pulled} counts against you."
-            )
+            share = f"of such answers a share of {_exact(task.delta)} may be wrong"
+            said.append(f"Answer as soon as you are sure: {share}. Use as few {story.presses} as you can.")
         if task.pull_cost:
-            said.append(f"Each {story.pulled} takes {task.pull_cost:g} off the score of your answer.")
+            said.append(
+                f"Each {story.pulled} costs {_exact(task.pull_cost)}, which comes off the score of your answer."
+            )
         if task.max_pulls is not None:
-            said.append(f"After {task.max_pulls:,} in all it is over, without an answer.")
+            said.append(
+                f"After {task.max_pulls:,} {story.presses} in all it is over; without an answer the score is 0."
+            )
         if task.waits:
-            late = f"in batches of {task.batch}" * (task.batch > 1) or f"late (delay {task.delay})"
-            said.append(f"Results come {late}; {self._wait} closes a batch, or waits for the next result.")
+            mean = f"{_exact(task.mean_delay)} {story.presses} later{' on average' * isinstance(task.delay, str)}"
+            late = " and ".join([f"in batches of {task.batch}"] * (task.batch > 1) + [mean] * (task.delay != 0))
+            said.append(f"Results come {late}; 0 for the number of {story.presses} waits for the next one.")
         if task.delta is None:
             how = self.problem.scored if self.problem.has_latest("scored", "verdict", "_score") else Problem.scored
             said.append(f"Your answer is scored from 0 to 1: {how.format(many=self.many, **self.problem.settings)}.")
@@ -171,32 +191,28 @@ class Narrator:
 
     def opening(self, names: Sequence[str], seen: Mapping[str, NDArray[Any]]) -> str:
         """The task in words, and how to reply; in the view "raw" in JSON too."""
-        story, said = self.story, self.asks(names)
-        size = self.problem.answer_size
-        some = "" if size is None else f" It holds {size} {story.one if size == 1 else story.many}."
+        said, size = self.asks(names), self.problem.answer_size
+        some = "" if size is None else f" It holds {size} {self.story.one if size == 1 else self.story.many}."
         said.append(f"{self.allowed(names)}{some}")
         if self.view == "raw":
             facts = {"task": json.loads(self.task.to_json()), "names": [*names]}
-            return "\n".join([*said, json.dumps(facts), self._numbers(seen)])
+            said += [json.dumps(facts), self._numbers(seen)]
         return "\n".join(said)
 
-    @property
-    def _wait(self) -> str:
-        return '{"name": "pull", "arguments": {"arm": .., "times": 0}}' if self.tool_calls else "PULL with 0 times"
-
-    def allowed(self, names: Sequence[str]) -> str:
-        """How to reply."""
-        some = [name for k, name in enumerate(names) if k != self.problem.control_arm]
-        first, last = names[0], [*some[:1], *some[-1:]][: min(len(some), self.problem.answer_size or 2)]
+    def allowed(self, names: Sequence[str], spent: bool = False) -> str:
+        """How to reply. spent: where nothing is left to pull."""
+        some, size = [name for k, name in enumerate(names) if k != self.problem.control_arm], self.problem.answer_size
+        first, last = names[0], [*some[:1], *some[-1:]][: min(len(some), size or 2)]
+        empty = size is None and not isinstance(self.problem, AllGood)  # where an answer may be
         if self.tool_calls:
-            pull, answer = (
-                json.dumps({"name": name, "arguments": given})
-                for name, given in (("pull", {"arm": first, "times": 3}), ("answer", {"arms": last}))
-            )
-            return f"Reply with JSON, one call: {pull} (times may be left out: 1), or, to end, {answer}."
-        none = "" if self.problem.answer_size else "; ANSWER none where there is none"
-        ending = f"'ANSWER {', '.join(last)}' to end with your answer{none}"
-        return f"Reply with one command on a line of its own: 'PULL {first}', 'PULL {first} 3' for three, or {ending}."
+            calls = {"pull": {"arm": first, "times": 3}, "answer": {"arms": last}}
+            pull, answer = (json.dumps({"name": name, "arguments": given}) for name, given in calls.items())
+            answer += " (an empty list where there is none)" * empty
+            more = f"{pull} (times may be left out: 1), or, to end, " * (not spent)
+            return f"Reply with JSON, one call: {more}{answer}."
+        more = f"'PULL {first}', 'PULL {first} 3' for three, or " * (not spent)
+        none = "; 'ANSWER none' where there is none" * empty
+        return f"The last line of your reply is one command: {more}'ANSWER {', '.join(last)}' to end{none}."
 
     def shown(self, names: Sequence[str], before: Mapping[str, NDArray[Any]], seen: Mapping[str, NDArray[Any]]) -> str:
         """The message after an action, by the observations before and after it, of one episode each."""
@@ -215,15 +231,18 @@ class Narrator:
 
     def _state(self, seen: Mapping[str, NDArray[Any]]) -> list[str]:
         """What is left, and what is pending."""
-        task, left, said = self.task, int(seen["remaining"][0]), []
+        task, asked, said = self.task, self.asked(seen), list[str]()
         if (pending := int(np.sum(seen.get("pending", 0)))) > 0:
             said.append(f"Results still to come: {pending:,}.")
-        if left == 0:
+        if seen["remaining"][0] == 0:
             said.append("Nothing is left: answer now.")
-        elif left > 0:
-            said.append(f"Left: {left:,}.")
+        elif task.budget is not None and task.cost is None:
+            said.append(f"Left: {int(seen['remaining'][0]):,}.")
+        elif task.budget is not None:
+            left = max(0.0, round(task.budget - task.paid(asked), 9))
+            said.append(f"Left to spend: {_exact(left)}" + ("." if left else f"; some {self.story.presses} are free."))
         if task.max_pulls is not None:
-            said.append(f"So far: {int(self.asked(seen).sum()):,} of at most {task.max_pulls:,}.")
+            said.append(f"So far: {int(asked.sum()):,} of at most {task.max_pulls:,}.")
         return [" ".join(said)] * bool(said)
 
     def _table(self, names: Sequence[str], seen: Mapping[str, NDArray[Any]]) -> list[str]:
@@ -273,12 +292,15 @@ class Narrator:
         return Command(arm[0], times)
 
     def _commanded(self, text: str) -> tuple[str, list[str], int]:
-        """The one command among the lines of a text: its word, the names, and how often."""
+        """The command in the last line of a text: its word, the names, and how often; <think> is left out."""
+        text = re.sub(r"(?s)<think>.*?(</think>|$)", "", text)
         lines = [line.strip(" \t>*`#.").lstrip("- ") for line in text.splitlines()]
-        found = dict.fromkeys(line for line in lines if re.match(r"(?i)(pull|answer)\b", line))
-        if len(found) != 1:
-            raise Unreadable(f"A reply has one command, got {len(found) or 'none'}.")
-        word, _, rest = re.sub(r"^(\w+)[\s:]*", r"\1 ", next(iter(found))).partition(" ")
+        lines = [line for line in lines if line]
+        found = [line for line in lines if re.match(r"(?i)(pull|answer)\b", line)]
+        if len(found) != 1 or found != lines[-1:]:
+            what = "it is not the last line" if len(found) == 1 else f"got {len(found) or 'none'}"
+            raise Unreadable(f"A reply ends with one command, and {what}.")
+        word, _, rest = re.sub(r"^(\w+)[\s:]*", r"\1 ", found[0]).partition(" ")
         if word.lower() == "answer":
             return "answer", [name for name in re.split(r"[\s,;]+|\band\b", rest) if name], 1
         parts = re.fullmatch(r"(\S+?),?(?:\s+x?\s*([0-9]{1,12})(?:\s*(?:x|times?))?)?", rest.strip())
@@ -289,16 +311,18 @@ class Narrator:
     def _called(self, text: str) -> tuple[str, list[str], int]:
         """The same of a tool call in JSON."""
         try:
-            call = json.loads(text.strip().removeprefix("```json").removeprefix("```").removesuffix("```"))
+            body = text.strip().removeprefix("```json").removeprefix("```").removesuffix("```")
+            call = json.loads(body, object_pairs_hook=_once)
             given = call["arguments"]
-            given = json.loads(given) if isinstance(given, str) else given
+            given = json.loads(given, object_pairs_hook=_once) if isinstance(given, str) else given
             name, times = call["name"], given.get("times", 1)
             arms = given["arms" if name == "answer" else "arm"]
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise Unreadable("A reply is one call of a tool in JSON, and this is none.") from None
         arms = [arms] if isinstance(arms, str) else arms
+        takes = {"pull": {"arm", "times"}, "answer": {"arms"}}.get(name, set()) if isinstance(name, str) else set()
         named = isinstance(arms, list) and all(isinstance(one, str) for one in arms)
-        if name not in ("pull", "answer") or not named or type(times) is not int:
+        if not named or type(times) is not int or call.keys() != {"name", "arguments"} or not given.keys() <= takes:
             raise Unreadable("The tools are pull, with arm and times, and answer, with arms, which are names.")
         return name, arms, times
 
@@ -369,7 +393,7 @@ class TextView(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         charset = string.printable + "".join({*self.narrator.opening(["a"] * task.K, {})} - {*string.printable})
         self.observation_space = spaces.Text(2**31 - 1, min_length=0, charset=charset)
         self.action_space = spaces.Text(LONGEST, min_length=0, charset=string.printable)
-        self._over = True
+        self._over, self._names = True, list[str]()
 
     @property
     def names(self) -> list[str]:
@@ -397,7 +421,9 @@ class TextView(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         self._over = terminated or truncated
         if terminated:
             answer = [self._names[k] for k in np.flatnonzero(info["answer"])]
-            said = f"Your answer is {', '.join(answer) or 'none'}. It scores {info['score']:.4g}."
+            paid = self.narrator.task.pull_cost * info["total_pulls"]
+            said = f"Your answer is {', '.join(answer) or 'none'}. It scores {info['score']:.4g}"
+            said += f", less {_exact(paid)} for what it took." if paid else "."
         else:
             said = self.narrator.shown(self._names, before, self._seen) + "\nIt is over, without an answer." * truncated
         return said, float(reward), terminated, truncated, info
@@ -406,7 +432,8 @@ class TextView(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         self._unread += 1
         info: dict[str, Any] = {"unreadable": why}
         if self._unread < self.patience:
-            return f"{why} {self.narrator.allowed(self._names)}", 0.0, False, False, info
+            allowed = self.narrator.allowed(self._names, int(self._seen["remaining"][0]) == 0)
+            return f"{why} {allowed}", 0.0, False, False, info
         self._over = True
         info |= {"score": 0.0, "correct": False, "is_success": False, "answer": np.zeros(len(self._names), np.bool_)}
         info["total_pulls"] = int(self.narrator.asked(self._seen).sum())

@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> agents.Benchmark:
     given = parser.parse_args(arguments)
     tasks = benchmark_tasks(given.tasks or "quick-v2-text")
     turns = sum(task.episodes * (1 + task.kwargs.get("budget", task.kwargs.get("max_pulls"))) for task in tasks)
-    print(f"at most {min(turns, given.max_calls):,} calls, if every pull is one")
+    print(f"{turns:,} calls if each pull is one, more for replies that cannot be read; at most {given.max_calls:,}")
     model = agents.LanguageAgent(
         endpoint(given.url, given.model),
         name=given.model,
@@ -63,10 +63,19 @@ def main(arguments: Sequence[str] | None = None) -> agents.Benchmark:
         max_calls=given.max_calls,
     )
     result = agents.benchmark([model, *given.against], [task.name for task in tasks])
-    columns = ["agent", "all", "all_low", "all_high", "calls", "tokens", "unreadable"]
+    columns = ["agent", "all", "all_low", "all_high", "calls", "tokens", "unreadable", "forfeited"]
     print(result.summary()[columns].round(2).to_string(index=False))
+    tasks, pulls = {task.name: task for task in result.tasks}, result.table.set_index(["task", "agent"])["value"]
     for _, row in result.stops("none").iterrows():
-        print(f"{row['agent']} on {row['task']}: {row['pulls']:.1f} pulls, wrong in {row['errors']:.0%} of its answers")
+        task, low, high = tasks[row["task"]], row["errors_low"], row["errors_high"]
+        delta = task.kwargs["delta"]
+        word = "too many" if low > delta else "few enough" if high <= delta else "undecided"
+        print(
+            f"{row['agent']} on {task.name} stops after {row['pulls']:.1f} pulls and is wrong in {row['errors']:.0%}",
+            end="",
+        )
+        print(f" [{low:.0%}, {high:.0%}] of its answers; {delta:.0%} are allowed: {word}.", end=" ")
+        print(", ".join(f"{name}: {pulls[task.name, name]:.1f} pulls, certified" for name in given.against))
     return result
 
 

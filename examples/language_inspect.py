@@ -3,6 +3,7 @@
     pip install inspect_ai
     inspect eval examples/language_inspect.py --model openai/gpt-4o-mini
     inspect eval examples/language_inspect.py --model openai/gpt-4o-mini -T problem=TopK -T k=3 -T arms=8
+    inspect view                                   # the dialogues, and the scores
     python examples/language_inspect.py            # a mock model, so that nothing is paid
 
 A sample is an episode, a solver plays it in words (`bandit_envs.text.TextView`), and the score is the environment's.
@@ -35,12 +36,15 @@ def played(problem: str, kwargs: dict[str, Any], view: str, story: str) -> Solve
         env = TextView(gym.make(f"bandit_envs/{problem}-v0", actions="full", **kwargs), story=story, view=view)
         said, _ = env.reset(seed=0, options={"episode": int(state.sample_id)})
         state.messages, over, info = [ChatMessageUser(content=said)], False, dict[str, Any]()
+        truncated = False
         while not over and not state.completed:
             state = await generate(state)
             said, _, terminated, truncated, info = env.step(state.output.completion)
             state.messages.append(ChatMessageUser(content=said))
             over = terminated or truncated
         state.metadata |= {name: info[name] for name in ("score", "total_pulls", "correct") if name in info}
+        if not over or truncated:  # no answer
+            state.metadata |= {"score": 0.0, "correct": False}
         return state
 
     return solve
@@ -70,7 +74,8 @@ def bandits(
     """So many episodes of a problem with arms that are drawn afresh in each.
 
     Args:
-        problem: "Threshold", "AllGood", "TopK", "BestArm" or "BetterThanControl". budget: pulls of an episode.
+        problem: "Threshold", "AllGood", "TopK", "BestArm" or "BetterThanControl" (Feasible needs a matrix).
+        budget: pulls of an episode.
         view, story: of `TextView`. parameters: the problem's own, as k.
     """
     kwargs = {"instance": f"sampler(arms={arms})", "budget": budget, **parameters}

@@ -5,8 +5,8 @@ text alone, and its replies are read as anybody's: three in a row that are no co
 of arms are drawn in each episode, so that it must read them to say them.
 
 1. Untrained, it talks nonsense.
-2. It imitates random commands, `PULL` or `ANSWER` with names and numbers drawn: it learns to speak, and nothing of when
-   to pull what, and when to answer what. Without this step it learns to end each episode at once.
+2. It imitates random commands for some seconds, `PULL` or `ANSWER` with names and numbers drawn: it learns to speak,
+   and nothing of when to pull what, or to answer what. Without this step all is nonsense, and all scores are 0.
 3. GRPO [Shao et al., DeepSeekMath, 2024]: groups of eight play the same episode, and each reply of an episode is made
    likelier by how much its score is above its group's mean, in standard deviations of all episodes. The reward is what
    the environment pays; a reply that cannot be read costs half a standard deviation.
@@ -15,12 +15,15 @@ It is no model of English, and none of its numbers is of large models. What help
 side by side, as patches of a picture are), a piece of a reply may be copied from the message, and of a piece that has
 been said it is known in which lines it stands.
 
-The problem is BestArm with 4 arms of 0 or 1 and 16 pulls, unless the options say otherwise. Three seeds are judged on
-the same episodes as `uniform` and `top-two`, of a root seed that no training has. FIGURES
+The problem is BestArm with 4 arms of 0 or 1 and 16 pulls, unless the options say otherwise. On 8,000 episodes of a root
+seed that no training has, `uniform` scores .872 and `top-two` .893. Three seeds of it score 0 untrained; .547, .392 and
+.431 after the random commands; .862, .889 and .856 in the end, 267, 251 and 263 s of one core in all. All are far ahead
+of themselves, one is ahead of `uniform`, and two are behind. They had 23,000 to 33,000 episodes: others used the cores.
+The likeliest pieces are judged; drawn ones, as in training, scored .882, not .864, with the first seed after 432 s.
 
     python examples/language_policy.py
     python examples/language_policy.py --problem Threshold --arms 3 --budget 12 --against uniform lsa
-    python examples/language_policy.py --iterations 2 --speech 2 --seeds 1 --episodes 50   # the same numbers each time
+    python examples/language_policy.py --iterations 100  # the same numbers each time
 """
 
 import argparse
@@ -49,8 +52,7 @@ class Words:
     """Text as numbers of its pieces: words, digits, and what stands between. Spaces between words are left out."""
 
     def __init__(self, texts):
-        found = {piece for text in texts for piece in self.pieces(text)}
-        self.vocabulary = ["", "", "?", *sorted(found - {"?"})]
+        self.vocabulary = ["", "", "?", *sorted({piece for text in texts for piece in self.pieces(text)} - {"?"})]
         self.number = {piece: i for i, piece in enumerate(self.vocabulary) if i >= UNKNOWN}
         self.rows = functools.lru_cache(maxsize=2**16)(self._rows)
 
@@ -109,11 +111,7 @@ class Layer(nn.Module):
 
 
 class Policy(nn.Module):
-    """The chances of the next piece of a reply, by the lines of a message and the pieces said so far.
-
-    Args:
-        words: the vocabulary. lines: how many are read. longest: pieces of a reply.
-    """
+    """The chances of the next of at most `longest` pieces, by the last `lines` of a message and the pieces so far."""
 
     def __init__(self, words, lines, longest):
         super().__init__()
@@ -154,8 +152,8 @@ class Policy(nn.Module):
         points = points.masked_fill((lines == NONE)[:, None], -1e9).flatten(2).softmax(-1)
         copied = torch.zeros_like(own).scatter_add(2, lines.flatten(1)[:, None].expand(-1, m, -1), points)
         copies = self.copies(x)
-        own, copied = functional.logsigmoid(-copies) + own, functional.logsigmoid(copies) + (copied + 1e-9).log()
-        return torch.logaddexp(own, copied), (rows, there, after)
+        copied = functional.logsigmoid(copies) + (copied + 1e-9).log()
+        return torch.logaddexp(functional.logsigmoid(-copies) + own, copied), (rows, there, after)
 
     def chances(self, lines, said):
         """Log-probabilities of the pieces of replies, said (n, longest), and the entropies of what was possible."""
@@ -214,7 +212,7 @@ def play(policy, envs, seed, episodes, generator=None):
 
 
 def random_command(env, text, rng):
-    """What can be read in reply to a text, drawn: one in sixteen is an answer, and all when nothing is left."""
+    """A readable reply to a text, drawn: one in sixteen is an answer, and all when nothing is left."""
     names, size = env.names, env.narrator.problem.answer_size
     if rng.random() < 1 / 16 or "Nothing is left" in text:
         inside = rng.permutation(len(names)) < (rng.binomial(len(names), 0.5) if size is None else size)
@@ -240,18 +238,16 @@ def vocabulary(env):
     texts = ["0123456789", " ".join(env.narrator.story.names.split()), env.reset(seed=0)[0], env.step("?")[0]]
     replies = random_replies([env], 0)
     for _ in range(400):
-        (text,), (reply,) = next(replies)
-        texts += [text, reply]
+        texts += [one for (one,) in next(replies)]
     return Words(texts)
 
 
 def improve(optimiser, loss, rate):
     """One step of the optimiser at this rate."""
-    (group,) = optimiser.param_groups
-    group["lr"] = rate
+    optimiser.param_groups[0]["lr"] = rate
     optimiser.zero_grad()
     loss.backward()
-    nn.utils.clip_grad_norm_(group["params"], 1.0)
+    nn.utils.clip_grad_norm_(optimiser.param_groups[0]["params"], 1.0)
     optimiser.step()
 
 
@@ -325,7 +321,7 @@ def main():
     rules = {"instance": f"sampler(arms={options.arms})", "budget": options.budget}
     envs = [TextView(gym.make(f"bandit_envs/{options.problem}-v0", actions="full", **rules)) for _ in range(256)]
     words, held_out = vocabulary(envs[0]), np.arange(options.episodes)
-    against = {name: name for name in options.against}
+    against = options.against
     judged = agents.evaluate(against, options.problem, episodes=options.episodes, seed=HELD_OUT, env_kwargs=rules)
     rivals, every = [own["score"].to_numpy() for _, own in judged.episodes.groupby("agent", sort=False)], []
     for seed in range(1, options.seeds + 1):
@@ -336,8 +332,9 @@ def main():
         speaks = play(policy, envs, HELD_OUT, held_out)[0]
         print(f"seed {seed}: score {untrained.mean():.4f} untrained, {speaks.mean():.4f} after random commands")
         reinforce(policy, envs, seed, options)
-        every.append((untrained, speaks, play(policy, envs, HELD_OUT, held_out)[0]))
-        print(f"  {time.process_time() - began:.0f} s of processor time in all, with the judgement")
+        trained = play(policy, envs, HELD_OUT, held_out)[0]
+        every.append((untrained, speaks, trained))
+        print(f"  score {trained.mean():.4f}; {time.process_time() - began:.0f} s of processor time with the judgement")
     print(f"\n| | score | over untrained | over random commands | {' | '.join(f'over {name}' for name in against)} |")
     print("|---" * (4 + len(against)) + "|")
     for seed, (untrained, speaks, trained) in enumerate(every, 1):

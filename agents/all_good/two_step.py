@@ -15,8 +15,6 @@ departures  D1 ties go to the lowest arm
 Where several arms are best it never stops, as there is no best arm to find.
 """
 
-from __future__ import annotations
-
 from bandit_envs.kernels import part
 
 from ..core import trees

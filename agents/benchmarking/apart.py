@@ -38,6 +38,7 @@ from ..core.forms import forms_of
 from ..core.parameters import taken
 from ..core.wrapped import behind, wrappers_of
 from ..evaluation.identity import comes_with, described
+from ..language import EndpointError
 from ..registry import Recipe
 
 PROGRAM = "import sys; sys.path[:] = {}; from agents.benchmarking import apart; apart._serve()"
@@ -156,7 +157,7 @@ def _written(error: BaseException) -> list[Any]:
 
 def _read(kind: str, text: str, trace: str, cause: Any) -> Exception:
     """An error of Python's own kinds, or a RuntimeError in the place of another."""
-    known: Any = getattr(builtins, kind, None)
+    known: Any = EndpointError if kind == EndpointError.__name__ else getattr(builtins, kind, None)
     error: Exception = RuntimeError(f"{kind}: {text}")
     with suppress(TypeError):
         error = known(text) if issubclass(known, Exception) else error

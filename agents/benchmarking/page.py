@@ -76,7 +76,7 @@ def write(result: Any, folder: str | Path) -> Path:
         "FACTS": f"{len(result.tasks)} tasks. 0 is uniform sampling, 1 the reference; deltas are certified.",
         "PARTS": "".join(f"<section><h2>{head}</h2>{body}</section>" for head, body in sections.items() if body),
     }
-    filled("report.html", parts, place / "benchmark.html")
+    filled("report", parts, place / "benchmark.html")
     return place
 
 

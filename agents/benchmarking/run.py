@@ -427,6 +427,8 @@ def _cell(
     if not task.fixed_confidence:
         found = _played(task, label, recipe, place, how)
         values = found.column(label, "score").astype(np.float64)
+        if "forfeited" in found.runs[0].counts and (lost := int(found.column(label, "forfeited").sum())):
+            notes.append(f"{lost} episodes ended unread, and score 0")
     else:
         stops = forms.stop and bool(getattr(agent, "stops", True))
         with_certificate = functools.partial(_gated, recipe=recipe, forms=forms, early=not stops)

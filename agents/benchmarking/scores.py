@@ -6,15 +6,14 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bandit_envs import BenchmarkTask
+from bandit_envs.kernels import Floats
 
 from ..evaluation.statistics import bootstrap_means
 
 CUT = 2.0  # what an episode that is cut at max_pulls counts, in max_pulls
 REPLICATES = 2000  # of the bootstrap, which resamples the episodes of each task separately
-Floats = NDArray[np.float64]
 
 
 def score(task: BenchmarkTask, value: Floats | float, uniform: Floats | float) -> Floats:

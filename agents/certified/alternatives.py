@@ -25,26 +25,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bandit_envs import stopping
 from bandit_envs.kernels import part, view
-from bandit_envs.stopping import (
-    BERNOULLI,
-    HOPED_AT,
-    STUDENT,
-    Arm,
-    Arms,
-    Move,
-    arm_value,
-    bernoulli_value,
-    comparison_value,
-    divergence,
-    nearest_alternative,
-    pair_bound,
-    pair_bounds,
-    pair_cost,
-    pair_value,
-    the_distribution,
-    the_kind,
-)
+from bandit_envs.stopping import BERNOULLI, HOPED_AT, STUDENT, Arm, Arms, Move, arm_value, the_distribution, the_kind
 
 from ..core.agent import Floats, Ints
 
@@ -143,14 +126,15 @@ def _value(sides, book, i, j, move):
     m, x, n, w = lower.mean, lower.weight, raised.mean, raised.weight
     plain = a == 1.0 and b == 0.0 and floor == -math.inf
     if the_kind(sides.kind) == CONTROL:
-        return comparison_value(book.numbers, lower, raised, move, book.numbers[HOPED_AT] if i != sides.k else 0.0)
+        hoped = book.numbers[HOPED_AT] if i != sides.k else 0.0
+        return stopping.comparison_value(book.numbers, lower, raised, move, hoped)
     if the_distribution(sides.distribution) == BERNOULLI and plain and m > n and min(x, w) > 0.0:
         hits, misses = x * m + w * n, x * (1.0 - m) + w * (1.0 - n)  # the cheapest move is to the mean of all samples
         total = hits + misses
         cost = -book.own[i] - book.own[j] - hits * math.log(hits / total) - misses * math.log(misses / total)
-        return bernoulli_value(book.numbers, cost - (lower.penalty + raised.penalty), lower, raised, move)
+        return stopping.bernoulli_value(book.numbers, cost - (lower.penalty + raised.penalty), lower, raised, move)
     if a > 0.0:
-        return pair_value(book.numbers, lower, raised, move)
+        return stopping.pair_value(book.numbers, lower, raised, move)
     return arm_value(book.numbers, x, m, lower.scale, lower.penalty, min(m, 0.0))  # so much slack: i falls below 0
 
 
@@ -167,7 +151,8 @@ def pair_statistic(sides, book, i, j):
 @part
 def is_far(sides, book, i, j, least):
     """Whether a bound shows that the pair of arm i, in the answer, and arm j is worth more than `least`."""
-    return pair_bound(book.numbers, _arm(sides, book, i), _arm(sides, book, j), _inward(sides)) - sides.need_in > least
+    lower, raised = _arm(sides, book, i), _arm(sides, book, j)
+    return stopping.pair_bound(book.numbers, lower, raised, _inward(sides)) - sides.need_in > least
 
 
 @part
@@ -175,7 +160,7 @@ def _bounds(sides, book, i, is_lowered, is_in, is_above):
     """Fill in bounds of the pairs of arm i and all others, by which arms in the answer or left out are wrong."""
     arms, need = Arms(book.mean, book.weight, book.penalty), sides.need_in if is_in else sides.need_out
     move = _inward(sides) if is_in else _outward(sides)
-    pair_bounds(book.numbers, arms, np.int64(i), is_lowered, move, need, is_above, book.bound)
+    stopping.pair_bounds(book.numbers, arms, np.int64(i), is_lowered, move, need, is_above, book.bound)
 
 
 @part
@@ -498,12 +483,12 @@ def moved(sides, book, i, j):
     if the_kind(sides.kind) == LOCAL or not move.a > 0.0:
         return Alternative(low, low, math.inf, math.inf)
     lower, raised, distribution = _arm(sides, book, low), _arm(sides, book, high), the_distribution(sides.distribution)
-    _, y = pair_cost(distribution, lower, raised, move)
+    _, y = stopping.pair_cost(distribution, lower, raised, move)
     down = up = math.inf
     if lower.weight > 0.0:
-        down = divergence(distribution, lower.mean, lower.scale, min(lower.mean, move.a * y + move.b))
+        down = stopping.divergence(distribution, lower.mean, lower.scale, min(lower.mean, move.a * y + move.b))
     if raised.weight > 0.0:
-        up = divergence(distribution, raised.mean, raised.scale, y)
+        up = stopping.divergence(distribution, raised.mean, raised.scale, y)
     return Alternative(low, high, down, up)
 
 
@@ -515,7 +500,7 @@ def _open(sides, book, i, is_lowered, is_in, side):
     """
     limit = sides.open_in if is_in else sides.open_out
     arms, move = Arms(book.mean, book.times, book.penalty), _inward(sides) if is_in else _outward(sides)
-    pair_bounds(book.numbers, arms, np.int64(i), is_lowered, move, limit, False, book.bound)
+    stopping.pair_bounds(book.numbers, arms, np.int64(i), is_lowered, move, limit, False, book.bound)
     for j in range(len(book.bound)):  # bounds are less the penalties of samplers, which are no part of the cost
         counts = j != i and (side < 0 or book.inside[j] == side)
         if counts and book.bound[j] + book.penalty[i] + book.penalty[j] < 0.0:
@@ -575,5 +560,7 @@ def racer(sides, book, looks):
 def tell_alone(book, arm, pulls, mean, spread, alone, need):
     """LOCAL: ask the certifier of one arm, of pulls (1,), for its value beyond `need`; `scale` gets the divergence."""
     alone.inside[0] = -1
-    nearest_alternative(alone.address, pulls, mean, spread, alone.inside, alone.numbers, alone.scratch, alone.out)
+    stopping.nearest_alternative(
+        alone.address, pulls, mean, spread, alone.inside, alone.numbers, alone.scratch, alone.out
+    )
     book.value[arm], book.scale[arm], book.stale[arm] = alone.out[0] - need, alone.out[3], 0

@@ -19,25 +19,8 @@ from bandit_envs.stopping import BOUNDED, STUDENT, adapted, arm_penalty, the_dis
 
 from ..core.agent import Floats, Ints
 from ..core.stopping import Certifiable, Certificate, is_certified, rarest, spread_of
-from .alternatives import (
-    BONUS,
-    BOUNDARY,
-    KEPT,
-    LOCAL,
-    MEANS,
-    Alone,
-    Book,
-    Sides,
-    cheapest,
-    fill,
-    grow,
-    mark_answer,
-    moved,
-    put,
-    racer,
-    tell,
-    tell_alone,
-)  # fmt: skip
+from . import alternatives
+from .alternatives import BONUS, BOUNDARY, KEPT, LOCAL, MEANS, Alone, Book, Sides
 from .classes import Classes, begin, closest_pair, first_racer, take
 
 ROWS, CLASSES = range(2)  # how alternatives are searched for
@@ -85,30 +68,14 @@ class Case(NamedTuple):
 @view
 def opened(desk, table, pulls, mean, variance, moments):
     """The `Case` of the episode that the desk names."""
-    d = carray(desk, 1, DESK)[0]
-    size, rows, partners, marks = d.K * d.D, table.rows[d.e], table.partners[d.e], table.marks[d.e]
-    book = Book(
-        table.alone.numbers,
-        rows[0],
-        rows[1],
-        rows[2],
-        rows[3],
-        rows[4],
-        rows[5],
-        partners[0],
-        partners[1],
-        marks[0],
-        marks[1],
-        marks[2],
-        rows[6],
-        table.work,
-        table.twins,
-    )
+    d, numbers, work, twins = carray(desk, 1, DESK)[0], table.alone.numbers, table.work, table.twins
+    size, r, p, m = d.K * d.D, table.rows[d.e], table.partners[d.e], table.marks[d.e]
+    book = Book(numbers, r[0], r[1], r[2], r[3], r[4], r[5], p[0], p[1], m[0], m[1], m[2], r[6], work, twins)
     shown = Certifiable(
         carray(pulls, (1, d.K)), carray(mean, (1, size)), carray(variance, (1, size)), carray(moments, (1, d.moments))
     )
     links = table.links[min(d.e, len(table.links) - 1)]
-    classes = Classes(marks[1], links[0], links[1], links[2], links[3], links[4], links[5])
+    classes = Classes(m[1], links[0], links[1], links[2], links[3], links[4], links[5])
     all_arms = Classes(table.none, links[6], links[7], links[8], links[9], links[4], links[10])
     return Case(d, book, classes, all_arms, shown, table)
 
@@ -130,18 +97,20 @@ def measure(case, i, first):
     if the_kind(sides.kind) == LOCAL:
         alone, low, high = case.table.alone, i * sides.D, (i + 1) * sides.D
         spread = spread_of(alone.numbers, shown, 0, low, high, alone.scratch)
-        tell_alone(book, i, shown.pulls[0, i : i + 1], shown.mean[0, low:high], spread, alone, sides.need_in - bonus)
+        alternatives.tell_alone(
+            book, i, shown.pulls[0, i : i + 1], shown.mean[0, low:high], spread, alone, sides.need_in - bonus
+        )
         return
     m, v = shown.mean[0, i], scale_of(sides, N, shown.variance[0, i])
     weight, penalty = N if first or weighed != KEPT else max(book.weight[i], 1e-3), -bonus
     if weighed == BOUNDARY and N > 0.0:
         penalty = arm_penalty(book.numbers, N, m, v)
     if first:
-        put(sides, book, i, m, weight, penalty, v)
+        alternatives.put(sides, book, i, m, weight, penalty, v)
     elif the_search(sides.search) == CLASSES:
         take(sides, book, case.classes, case.all_arms, i, m, weight, penalty, v)
     else:
-        tell(sides, book, i, m, weight, penalty, v)
+        alternatives.tell(sides, book, i, m, weight, penalty, v)
 
 
 @part
@@ -156,7 +125,7 @@ def observe(case):
     if the_search(desk.search) == CLASSES:
         begin(desk, case.book, case.classes, case.all_arms)
     elif the_kind(desk.kind) != LOCAL:
-        fill(desk, case.book)
+        alternatives.fill(desk, case.book)
 
 
 @part
@@ -169,13 +138,13 @@ def find(case):
     if the_search(desk.search) == CLASSES:
         desk.row = closest_pair(desk, case.book, case.classes, case.all_arms)
     else:
-        desk.row = cheapest(desk, case.book)
+        desk.row = alternatives.cheapest(desk, case.book)
     if desk.row < 0:
         desk.value = desk.down = desk.up = math.inf
         desk.lowered = desk.raised = rarest(case.shown.pulls[0])
         return
     desk.value = case.book.value[desk.row]
-    one = moved(desk, case.book, desk.row, case.book.partner[desk.row])
+    one = alternatives.moved(desk, case.book, desk.row, case.book.partner[desk.row])
     desk.lowered, desk.raised, desk.down, desk.up = one
 
 
@@ -183,7 +152,7 @@ def find(case):
 def compare(case):
     """Put down what it takes to move `lowered` below `raised`, two arms that the desk names."""
     desk, i, j = case.desk, case.desk.lowered, case.desk.raised
-    desk.lowered, desk.raised, desk.down, desk.up = moved(desk, case.book, i, j)
+    desk.lowered, desk.raised, desk.down, desk.up = alternatives.moved(desk, case.book, i, j)
 
 
 @part
@@ -194,19 +163,19 @@ def step(sides, book, n):
     for some lambda (You, Qin, Wang & Yang, COLT 2023). Later steps weigh more than those of long ago.
     """
     mass = book.weight.sum() * FORGET / (n + len(book.weight))
-    i = cheapest(sides, book)
+    i = alternatives.cheapest(sides, book)
     if i < 0:
         return
-    alternative = moved(sides, book, i, book.partner[i])
+    alternative = alternatives.moved(sides, book, i, book.partner[i])
     lowered, raised = alternative.lowered, alternative.raised
     share = 1.0
     if lowered != raised:
         down, up = book.weight[lowered] * alternative.down, book.weight[raised] * alternative.up
         share = down / (down + up) if 0.0 < down + up < math.inf else 0.5
     if share > 0.0:
-        grow(sides, book, lowered, book.weight[lowered] + share * mass)
+        alternatives.grow(sides, book, lowered, book.weight[lowered] + share * mass)
     if share < 1.0:
-        grow(sides, book, raised, book.weight[raised] + (1.0 - share) * mass)
+        alternatives.grow(sides, book, raised, book.weight[raised] + (1.0 - share) * mass)
 
 
 @part
@@ -245,11 +214,11 @@ def race(case):
         if desk.weighed == MEANS:
             book.mean[i] = case.shown.mean[0, i]
     if desk.weighed == MEANS:
-        mark_answer(desk, book.mean, book.inside)
+        alternatives.mark_answer(desk, book.mean, book.inside)
     if by_classes:
         desk.arm = first_racer(desk, book, case.classes, desk.arm != 0)
     else:
-        desk.arm = racer(desk, book, desk.arm != 0)
+        desk.arm = alternatives.racer(desk, book, desk.arm != 0)
 
 
 STEPS = {"observe": observe, "find": find, "compare": compare, "step": proportions, "race": race, "certify": certify}

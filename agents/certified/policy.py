@@ -384,16 +384,9 @@ class CertifiedAlgorithm(Algorithm):
         address = decider.address if self.may_stop else 0
         answer = Certificate(address, decider.numbers, scratch[None], inside, out, need, self._nominal, quick)
         table: Any = Table(*(kept[name] for name in Table._fields[:-2]), alone, answer)  # type: ignore[call-arg]
-        given = {
-            "K": self.task.K,
-            "D": self.task.D,
-            "weighed": self._weighed,
-            "search": self._search,
-            "need": need,
-            "table": table.address,
-        }
+        given = {"K": self.task.K, "D": self.task.D, "weighed": self._weighed, "search": self._search, "need": need}
         routines = {name: routine_of(name, *self._version).address for name in self._called_for}
-        for name, value in (sides._asdict() | given | routines).items():
+        for name, value in (sides._asdict() | given | routines | {"table": table.address}).items():
             desk[name] = value
         return {"desk": desk, "shares": kept["work"]}, (table, self._alone, decider)
 

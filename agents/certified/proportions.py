@@ -5,8 +5,6 @@ arm and x_a = w_a / w_b: g_a(x_a) = y for all a != b, where F(y) = sum of d(m_b,
 g_a(x) = d(m_b, mu_a) + x d(m_a, mu_a), mu_a = (m_b + x m_a) / (1 + x).
 """
 
-from __future__ import annotations
-
 import math
 
 from bandit_envs.kernels import part

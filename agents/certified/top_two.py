@@ -208,11 +208,13 @@ class TopTwo(CertifiedAlgorithm):
         super().__init__(task, delta, **options)
         self.race = self._racing(race)
         self.rule = RULES.index(choice("rule", rule, RULES))
+        self._weighed = BONUS if self.rule == EB_TCI else PULLS
         self.ids = choice("proportions", proportions, PROPORTIONS) == "ids"
         self.beta, self.seed = number("beta", beta, 0, 1, above=True, below=True), integer("seed", seed, 0, 2**32 - 1)
         self.threshold = 0.0 if self.problem.boundary is None else self.problem.boundary
         if self.rule == TTTS:
             self.form = Thompson.form
+            self._asks = (*self._asks, *["compare"] * self.ids)
 
     def idle(self) -> dict[str, str]:
         found = super().idle()
@@ -224,14 +226,6 @@ class TopTwo(CertifiedAlgorithm):
             if self.rule != TTTS:
                 found["seed"] = f"{why}, and nothing is drawn"
         return found
-
-    @property
-    def _asks(self) -> tuple[str, ...]:  # type: ignore[override]
-        return (*super()._asks, *["compare"] * (self.rule == TTTS and self.ids))
-
-    @property
-    def _weighed(self) -> int:  # type: ignore[override]
-        return BONUS if self.rule == EB_TCI else PULLS
 
 
 class Thompson(TopTwo):

@@ -137,17 +137,11 @@ class TrackAndStop(CertifiedAlgorithm):
         self.cumulative = choice("tracking", by_kind if tracking is None else tracking, TRACKINGS) == "C"
         closed = sides.distribution == GAUSSIAN or (sides.distribution == BERNOULLI and sides.b == 0.0)
         self.exact = sides.kind == TOP_K and sides.k == 1 and closed
+        self._asks = ("certify",) if self.exact else ("observe", "step", "certify")
+        self._weighed = MEANS if self.exact else KEPT
 
     def idle(self) -> dict[str, str]:
         found = super().idle()
         if not self.may_stop and self.distribution == "gaussian":
             found["sigma"] = "as the optimal proportions of Gaussian arms do not depend on it"
         return found
-
-    @property
-    def _asks(self) -> tuple[str, ...]:  # type: ignore[override]
-        return ("certify",) if self.exact else ("observe", "step", "certify")
-
-    @property
-    def _weighed(self) -> int:  # type: ignore[override]
-        return MEANS if self.exact else KEPT

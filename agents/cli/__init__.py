@@ -4,8 +4,6 @@ A subcommand is a dataclass in a file of its own: its fields are the options, it
 `run` does the work.
 """
 
-from __future__ import annotations
-
 import sys
 
 from bandit_envs.kernels import install_hint

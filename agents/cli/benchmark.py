@@ -42,6 +42,9 @@ class Benchmark(Command, of="benchmark"):
         summary = result.summary()
         rows = [[name, *(with_interval(row, name) for _, row in summary.iterrows())] for name in result.columns]
         rows.append(["errors", *(with_interval(row, "errors", "{:.1%}") for _, row in summary.iterrows())])
+        for name in ("calls", "tokens", "unreadable", "forfeited"):
+            counts = summary.get(name, [math.nan] * len(summary))
+            rows.append([name, *(f"{count:,.0f}" if count == count else "" for count in counts)])
         print(table([result.set, *summary["agent"]], [row for row in rows if any(row[1:])]))
         for proof, title in (("own", "stops by a proof of its own, as it says"), ("none", "stops without a proof")):
             if rows := result.stop_rows(proof):

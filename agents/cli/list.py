@@ -40,9 +40,8 @@ class List(Command):
             return
         width = shutil.get_terminal_size((120, 24)).columns
         tables = {"environments": _environments, "instances": _instances, "distributions": _arms, "agents": _agents}
-        print(
-            "\n\n".join(table(*tables[name](), width=width) for name in (tables if self.what is None else (self.what,)))
-        )
+        shown = tables if self.what is None else (self.what,)
+        print("\n\n".join(table(*tables[name](), width=width) for name in shown))
 
 
 Table = tuple[list[str], list[list[str]]]  # heads and rows

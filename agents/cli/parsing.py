@@ -28,24 +28,9 @@ from .session import New, Session
 from .train import Train
 from .verdicts import ABPlan, ABTest, Compare, Gate
 
-COMMANDS: dict[str, type[Command]] = {
-    "list": List,
-    "evaluate": Evaluate,
-    "benchmark": Benchmark,
-    "train": Train,
-    "record": Record,
-    "plot": Plot,
-    "report": Report,
-    "watch": Watch,
-    "race": Race,
-    "play": Play,
-    "reproduce": Reproduce,
-    "session": Session,
-    "ab-test": ABTest,
-    "ab-plan": ABPlan,
-    "gate": Gate,
-    "compare": Compare,
-}
+_NAMED = List, Evaluate, Benchmark, Train, Record, Plot, Report, Watch, Race, Play, Reproduce, Session  # by class
+COMMANDS: dict[str, type[Command]] = {kind.__name__.lower(): kind for kind in _NAMED}
+COMMANDS |= {"ab-test": ABTest, "ab-plan": ABPlan, "gate": Gate, "compare": Compare}
 
 DESCRIPTION = """Pure-exploration bandits: run the papers' algorithms and trained agents on the same episodes.
 
@@ -77,13 +62,8 @@ def parse(argv: Sequence[str] | None = None) -> Command:
             text = text.partition("\n")[0]  # the list of commands shows the first line of each
         one = Annotated[form, tyro.conf.subcommand(name, description=text)]
         kinds = one if kinds is None else kinds | one
-    command: Command = tyro.cli(
-        kinds,
-        prog="bandit-envs",
-        description=DESCRIPTION,
-        args=words,
-        config=(tyro.conf.OmitSubcommandPrefixes, tyro.conf.DisallowNone),
-    )
+    config = tyro.conf.OmitSubcommandPrefixes, tyro.conf.DisallowNone
+    command: Command = tyro.cli(kinds, prog="bandit-envs", description=DESCRIPTION, args=words, config=config)
     return command
 
 

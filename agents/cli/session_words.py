@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bandit_envs import PROBLEMS, Problem
+from bandit_envs import PROBLEMS
 from bandit_envs.problems import BLOCKS
 
 from ..evaluation.report import table
@@ -83,7 +83,8 @@ def complete(facts: dict[str, Any], asked: Callable[[str], str]) -> None:
         fill("problem", "which problem", problem)
     kind, options = PROBLEMS.find(facts["problem"]), problem_options()
     for name, sentence in kind.parameters.items():
-        if name not in facts and _needed(kind, name):
+        needed = inspect.signature(kind).parameters[name].default is inspect.Parameter.empty
+        if name not in facts and (needed or name in TOLD.get(kind.name, ())):
             reader = options[name].kind or (lambda text, name=name: from_json(name, text))
             fill(name, f"{name}, {sentence.rstrip('.')}", reader)
     fill("arms", "arms (how many, or their names with commas, or a file)", arms)
@@ -93,12 +94,6 @@ def complete(facts: dict[str, Any], asked: Callable[[str], str]) -> None:
     if "budget" not in facts and "delta" not in facts:
         fill("budget", "budget of measurements (empty: none)", lambda text: int(text) if text else None)
         fill("delta", "allowed error probability, as 0.05 (empty: none)", lambda text: float(text) if text else None)
-
-
-def _needed(kind: type[Problem], name: str) -> bool:
-    """Whether a problem cannot be made without this parameter, or nearly always needs it given."""
-    empty = inspect.signature(kind).parameters[name].default is inspect.Parameter.empty
-    return empty or name in TOLD.get(kind.name, ())
 
 
 def _measured(text: str) -> dict[str, object]:

@@ -97,7 +97,7 @@ def parameters(name: str) -> Mapping[str, tuple[str, ast.expr | None]]:
 def documented(name: str) -> Mapping[str, str]:
     """What a docstring says of each parameter, or fact, as the help of an option."""
     found, text = dict[str, str](), ast.get_docstring(_head(name)) or ""
-    for section in re.findall(r"^(?:Args|Facts):\n((?:(?: .*)?(?:\n|$))+)", text, re.M):
+    for section in re.findall(r"^(?:Args|Keyword Args):\n((?:(?: .*)?(?:\n|$))+)", text, re.M):
         for entry in re.split(r"^    (?=\S)", section, flags=re.M):
             _, *parts = HEADS.split(" ".join(entry.split()))
             for names, text in zip(parts[::2], parts[1::2], strict=True):

@@ -97,18 +97,12 @@ def _comparison(name: str, result: Mapping[str, Any]) -> str:
 
 def _losses(card: Mapping[str, Any]) -> str:
     """The loss of the parameters on the card of an evolution, as a multiple of the loss that it began with."""
-    rows = [
-        [
-            textwrap.shorten(", ".join(f"{key}={value!r}" for key, value in one["env_kwargs"].items()), WIDEST)
-            or "as it is",
-            f"{one['episodes']:,}",
-            f"{one['loss']:.4g}",
-            f"{one['untrained']:.4g}",
-            f"{one['start']:.4g}",
-            interval(one["ratio"], one["low"], one["high"]),
-        ]
-        for one in card["result"]
-    ]
+    rows = []
+    for one in card["result"]:
+        where = ", ".join(f"{key}={value!r}" for key, value in one["env_kwargs"].items())
+        losses = [f"{one[name]:.4g}" for name in ("loss", "untrained", "start")]
+        ratio = interval(one["ratio"], one["low"], one["high"])
+        rows.append([textwrap.shorten(where, WIDEST) or "as it is", f"{one['episodes']:,}", *losses, ratio])
     lost = "mean pulls" if card["rival"] == "evidence" else "mean loss"
     head = ["environment", "episodes", lost, "untrained", f"of {card['rival']}", f"ratio to {card['rival']} [95 %]"]
     text = f"evolved on episodes that it has not seen:\n\n{table(head, rows, right=range(1, 6))}"

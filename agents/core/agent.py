@@ -343,7 +343,7 @@ class Agent(ABC):
         return answer[0] if single else answer
 
     def tallied(self, state: Any, slots: Ints) -> dict[str, Any]:
-        """Of these episodes the `counts`, int64 (n,) each, and maybe `forfeited`, bool (n,): their score is then 0."""
+        """Of these episodes the `counts`, int64 (n,) each; where that of `forfeited` is 1, the score is 0."""
         return {}
 
     # --- what an environment, SB3 or the evaluation call --------------------------------------------------------------

@@ -30,18 +30,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bandit_envs import Simulation
-from bandit_envs.kernels import (
-    CHECKS_BOUNDS,
-    StructKind,
-    address_of,
-    annotated,
-    flag,
-    integer,
-    kind_of,
-    number,
-    routine,
-)
+from bandit_envs import Simulation, kernels
+from bandit_envs.kernels import StructKind, address_of, annotated, flag, integer, kind_of, number, routine
 from bandit_envs.simulation import MOST_TIMES, Playing, Quiet
 
 from .agent import INT, Agent, Bools, Ints, Observation, unfit
@@ -412,7 +402,7 @@ class Algorithm(Agent, metaclass=_Declared):
         out, most = np.empty((2, E), INT), MOST_TIMES if self.bulk and self.task.actions != "arm" else 1
         batch = state.bound[1] if state.bound is not None and state.bound[0] is self.settings else self.batch(state)
         shown = self.shown(observation, E)
-        if self._brought or CHECKS_BOUNDS:
+        if self._brought or kernels.CHECKS_BOUNDS:
             with errors_of_rules() as errors:
                 kernel(batch, shown, most, out, *playing)
             if errors:

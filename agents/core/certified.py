@@ -34,23 +34,12 @@ from bandit_envs.problems import BELIEFS
 from bandit_envs.simulation import ENDED, LIVE, MOST_TIMES, Quiet, pull
 from bandit_envs.stopping import DISTRIBUTION, PAIRED, Certifier
 
-from . import parameters
+from . import parameters, stopping
 from .agent import Agent, Bools, Ints, Observation, seen_means, task_of, unfit
 from .closed import ClosedState
 from .confidence import delta_of
 from .forms import forms_of
-from .stopping import (
-    Certifiable,
-    Certificate,
-    certificate_of,
-    forget,
-    is_certified,
-    lacking,
-    moments_of,
-    next_look,
-    paired_answer,
-    scratch_for,
-)
+from .stopping import Certifiable, Certificate, forget, is_certified, lacking, next_look
 
 CERTIFICATE = "certificate"
 OF_CERTIFIER = ("boundary", "rho", "distribution", "centre")
@@ -226,6 +215,7 @@ class Certified(Agent):
     def _inherit(self, agent: Agent) -> None:
         """Say of this agent what is said of the one within."""
         inherited = {name: getattr(agent, name) for name in (*INHERITED, "told", "_brought")}
+        inherited["counts"] = tuple(name for name in agent.counts if name != "forfeited")  # the certificate answers
         vars(self).update(inherited, name=f"{agent.name}(stop={CERTIFICATE!r})")
 
     @cached_property
@@ -251,7 +241,7 @@ class Certified(Agent):
         books = np.zeros(len(observation["pulls"]), BOOK)
         spent = np.asarray(observation["pulls"]).sum(axis=1)
         books["due"], books["held"], books["looked"] = np.maximum(spent, self.task.K if self.early else NEVER), -1, -1
-        return CertifiedState(books, self.agent._made(observation), scratch_for(self._decider, len(books)))
+        return CertifiedState(books, self.agent._made(observation), stopping.scratch_for(self._decider, len(books)))
 
     def plan_over(self, state: CertifiedState, pulls: Ints) -> Bools:
         """See `Algorithm.plan_over`; of the agent within."""
@@ -264,9 +254,9 @@ class Certified(Agent):
         mean, variance = (np.ascontiguousarray(observation[name], np.float64) for name in ("mean", "variance"))
         E, decider = len(pulls), self._decider
         quick, need = decider is not self.certifier, math.log(1.0 / self.delta)
-        seen = (pulls.reshape(E, -1), mean.reshape(E, -1), variance.reshape(E, -1), moments_of(observation))
+        seen = (pulls.reshape(E, -1), mean.reshape(E, -1), variance.reshape(E, -1), stopping.moments_of(observation))
         _, scratch = state.kept or state.parts
-        certificate = certificate_of(decider, scratch, self.task.K, need, quick)
+        certificate = stopping.certificate_of(decider, scratch, self.task.K, need, quick)
         return StoppingRule(Certifiable(*seen), certificate, MOST_TIMES if self.completes else 1, self.early)
 
     def _asked(self, chosen: Any, E: int) -> Chosen:
@@ -322,12 +312,12 @@ class Certified(Agent):
 
     def tallied(self, state: CertifiedState, slots: Ints) -> dict[str, Any]:
         found = self.agent.tallied(state.inner, slots)
-        return {name: found[name] for name in self.counts}  # none is forfeited: the answer is that of the certificate
+        return {name: found[name] for name in self.counts}  # the answer is that of the certificate
 
     def recommend(self, observation: Observation, state: Any = None, slots: Ints | None = None) -> Bools:
         """The plug-in answer, which is what is certified; of a table that of the certificate."""
         if self.task.items:
-            return paired_answer(self.certifier, observation, slots)
+            return stopping.paired_answer(self.certifier, observation, slots)
         return self.problem.plug_in(seen_means(observation, slots))
 
 

@@ -6,12 +6,11 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bandit_envs import Task
 from bandit_envs.kernels import choice, inlined, jit, number
 
-from .agent import Agent
+from .agent import Agent, Floats
 
 BOUNDS = ("current", "running")
 TABULATED = 8192  # widths in a table
@@ -30,7 +29,7 @@ def _tabulate(level, factor, table):
         table[t] = lil_width(float(t), level, factor)
 
 
-def lil_table(level: float, factor: float, length: int = TABULATED) -> NDArray[np.float64]:
+def lil_table(level: float, factor: float, length: int = TABULATED) -> Floats:
     """`lil_width` after 0 .. length - 1 pulls, infinite after none."""
     table = np.full(length, np.inf)
     _tabulate(level, factor, table)

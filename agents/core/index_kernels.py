@@ -16,34 +16,10 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numba import errors
 
-from bandit_envs.kernels import (
-    StructKind,
-    address_of,
-    assemble,
-    call_routine,
-    carray,
-    inlined,
-    jit,
-    kernel,
-    kind_of,
-    part,
-    routine,
-)
+from bandit_envs import kernels, simulation
+from bandit_envs.kernels import address_of, assemble, call_routine, carray, inlined, jit, kernel, kind_of, part, routine
 from bandit_envs.problems import Measure
-from bandit_envs.simulation import (
-    AHEAD,
-    BLOCK,
-    ENDED,
-    LIVE,
-    Playing,
-    block_of_pulls,
-    draw_ahead,
-    enter,
-    open_block,
-    pull_once,
-    spend,
-    statistics,
-)
+from bandit_envs.simulation import AHEAD, BLOCK, ENDED, LIVE, Playing
 
 from .agent import Floats, Ints
 
@@ -210,10 +186,10 @@ def play_block(rule, board, sim, begin, n, steps):
     flat, start, uE, n = board.table.reshape(-1), np.uint64(begin), np.uint64(E), np.uint64(n)
     work, sound = sim.work, True
     arm, T, mean, v, least = work.arm, work.pulls, work.mean, work.variance, work.least
-    open_block(sim, start, n)
+    simulation.open_block(sim, start, n)
     for _ in range(steps):
         scan(flat, uE, start, n, K, least, arm)
-        block_of_pulls(sim, start, n)
+        simulation.block_of_pulls(sim, start, n)
         call_rule(rule, T, mean, v, np.int64(n))
         if board.doubted:
             for i in range(n):
@@ -233,7 +209,7 @@ def foresee(rule, board, sim, e, a, v):
     """Draw samples of arm a of episode e ahead, and find its index, now v, after each of them."""
     work, o, at = sim.work, e * np.uint64(sim.rules.K) + a, a * np.uint64(AHEAD)
     m, excess, low, high = sim.pulls[o], sim.excess[o], sim.rules.low, sim.rules.high
-    draw_ahead(sim, e, a, m)
+    simulation.draw_ahead(sim, e, a, m)
     n, x, T, indices = np.uint64(work.until[a] - m), work.ahead[at:], work.pulls, work.indices[at:]
     for i in range(n):
         excess += x[i] - low
@@ -252,7 +228,7 @@ def play_ahead(rule, board, sim, e, steps):
     """Make so many steps of episode e, which is quiet. Returns whether doubted indices were numbers."""
     K, uE, flat, work = np.uint64(sim.rules.K), np.uint64(board.table.shape[1]), board.table.reshape(-1), sim.work
     pulls, since, until, indices, samples = sim.pulls, work.since, work.until, work.indices, work.ahead
-    ends, known, sound, y = (sim.rules.low, sim.rules.high), statistics(sim), True, 0.0
+    ends, known, sound, y = (sim.rules.low, sim.rules.high), simulation.statistics(sim), True, 0.0
     for k in range(K):
         work.whose[k], since[k] = e * K + k, pulls[e * K + k]
         until[k] = since[k]
@@ -266,7 +242,7 @@ def play_ahead(rule, board, sim, e, steps):
         v, y = indices[at], samples[at]
         sound &= v == v
         pulls[o] = m + 1
-        enter(float(m), ends, y, o, known)
+        simulation.enter(float(m), ends, y, o, known)
         last, arm = arm, least_of(flat, uE, e, K, arm, v)
     board.last[e], sim.sample[e] = np.int64(last), y
     return sound
@@ -352,7 +328,7 @@ def play(rule: Rule, board: Board, playing: Playing, out: Ints):
                 sound &= look(rule, board, sim, np.uint64(episode)) == 0
             sound &= play_block(rule, board, sim, begin, end - begin, steps)
             for episode in range(begin, end):
-                spend(sim, np.uint64(episode), 0, steps)
+                simulation.spend(sim, np.uint64(episode), 0, steps)
         for episode in range(begin, end):
             e, left = np.uint64(episode), quiet.steps - steps
             if out[e] != UNPLAYED:
@@ -362,7 +338,7 @@ def play(rule: Rule, board: Board, playing: Playing, out: Ints):
             if ahead and sim.status[e] == LIVE and many >= 32 * K:
                 sound &= look(rule, board, sim, e) == 0
                 sound &= play_ahead(rule, board, sim, e, many)
-                spend(sim, e, 0, many)
+                simulation.spend(sim, e, 0, many)
                 left -= many
             while sim.status[e] != ENDED:
                 found = look(rule, board, sim, e)
@@ -373,7 +349,7 @@ def play(rule: Rule, board: Board, playing: Playing, out: Ints):
                 if left == 0 or sim.status[e] != LIVE or sim.spent[e] >= quiet.most[e]:
                     out[e] = arm
                     break
-                pull_once(sim, e, arm)
+                simulation.pull_once(sim, e, arm)
                 left -= 1
     if not sound:
         out[0] = NO_NUMBER
@@ -414,7 +390,7 @@ class CompiledRule:
 
 
 @functools.cache
-def _routine(function: Callable[..., Any], own: StructKind) -> Any:
+def _routine(function: Callable[..., Any], own: kernels.StructKind) -> Any:
     """The routine of `call_rule` for such a rule."""
     more = ", v[i]" if function.__code__.co_argcount == 4 else ""
     body = f"""    T, x, v = carray(T, n), carray(x, n), carray(v, n)

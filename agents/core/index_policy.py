@@ -14,32 +14,16 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bandit_envs import Simulation
 from bandit_envs.kernels import errors_of, jit, numbers
 from bandit_envs.problems import Measure
 from bandit_envs.simulation import Playing, Quiet
 
-from .agent import FLOAT, INT, LOCAL_PROBLEMS, Agent, Floats, Ints, Observation, unfit
+from . import index_kernels
+from .agent import FLOAT, INT, LOCAL_PROBLEMS, Agent, Bools, Floats, Ints, Observation, unfit
 from .coordinates import decide
-from .index_kernels import (
-    NO_NUMBER,
-    NUMBERS,
-    UNPLAYED,
-    WIDTH,
-    ArmRule,
-    Board,
-    CompiledRule,
-    clear,
-    compiles,
-    find,
-    fits,
-    play,
-    put,
-    rule_of_method,
-    scan,
-)
+from .index_kernels import WIDTH, ArmRule, Board, CompiledRule, clear, find, fits, play, put, rule_of_method, scan
 from .trees import levels_of
 
 SCAN = 48  # up to so many arms a scan is quicker than a tree
@@ -56,7 +40,7 @@ class IndexState:
     last: Ints  # (E,) the arm chosen last
     T: Floats  # (E,) its pulls, at least 1
     x: Floats  # (E,) or (E, D) its empirical mean
-    fresh: NDArray[np.bool_]  # (E,) the episode has just begun
+    fresh: Bools  # (E,) the episode has just begun
     turn: Ints | None = None  # (E, K) the coordinate of each arm to pull next, where single coordinates are pulled
 
 
@@ -158,7 +142,7 @@ class IndexPolicy(Agent):
     def _check_index(self) -> None:
         """Refuse an index of arms never pulled that is none, and margins of single arms where there are none."""
         try:
-            found = isinstance(self.first, NUMBERS) and not math.isnan(self.first)
+            found = isinstance(self.first, index_kernels.NUMBERS) and not math.isnan(self.first)
         except OverflowError:
             found = False
         if not found:
@@ -206,7 +190,7 @@ class IndexPolicy(Agent):
         low, high = self.task.support or (rule.centre - 2 * self.task.sigma, rule.centre + 3 * self.task.sigma)
         low, high = (low, high) if rule.measure is None else (-(high - low), high - low)
         most = min(self.task.budget or math.inf, self.task.max_pulls or math.inf)
-        return rule if compiles(rule, plain, low, high, most) else None
+        return rule if index_kernels.compiles(rule, plain, low, high, most) else None
 
     @functools.cached_property
     def compiled(self) -> CompiledRule | None:
@@ -304,14 +288,14 @@ class IndexPolicy(Agent):
     def played(self, simulation: Simulation, quiet: Quiet, observation: Observation, state: IndexState) -> Ints:
         m, compiled = state, self.compiled
         assert compiled is not None
-        out, given = np.full(len(m.last), UNPLAYED), np.full(len(m.last), math.nan)
+        out, given = np.full(len(m.last), index_kernels.UNPLAYED), np.full(len(m.last), math.nan)
         playing = Playing(simulation, quiet)
         board = Board(m.table, m.levels, m.last, float(self.first), bool(self.running), self._brought, given)
         play(compiled.rule, board, playing, out)
-        while (rows := np.flatnonzero(out == UNPLAYED)).size:  # the problem's routine leaves margins to `arm_margin`
+        while (rows := np.flatnonzero(out == index_kernels.UNPLAYED)).size:  # margins are left to `arm_margin`
             x = simulation.mean.reshape(len(out), self.task.K, -1)[rows, m.last[rows]]
             given[rows] = self.problem.arm_margin(x if self.task.D > 1 else x[:, 0])
             play(compiled.rule, board, playing, out)
-        if (out == NO_NUMBER).any():
+        if (out == index_kernels.NO_NUMBER).any():
             raise ValueError(f"the index of {self.name} must be a number, got NaN")
         return out

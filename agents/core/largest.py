@@ -1,7 +1,5 @@
 """The largest of some numbers, for compiled functions of one episode: by selection, or in order by a heap."""
 
-from __future__ import annotations
-
 from bandit_envs.kernels import inlined, part
 
 

@@ -194,14 +194,11 @@ def settle(tree: Tree, boundary):
 
 
 @inlined
-def misplaced(tree: Tree, inside, outside):
-    """The worst arm inside and the best outside, by numbers that are minus their means and their means; else -1, -1.
-
-    The best of all are to be inside, of equal ones the lowest.
-    """
-    worst, best = -root(tree, inside), root(tree, outside)
+def misplaced(tree: Tree):
+    """The worst arm inside and the best outside by estimate, of equal ones the lowest being best; in order: -1, -1."""
+    worst, best = -root(tree, NEG_ESTIMATE_IN), root(tree, ESTIMATE_OUT)
     if best >= worst:  # and none of them is a NaN
-        out, into = _first(tree, inside, True), _first(tree, outside)
+        out, into = _first(tree, NEG_ESTIMATE_IN, True), _first(tree, ESTIMATE_OUT)
         if best > worst or into < out:
             return out, into
     return np.int64(-1), np.int64(-1)
@@ -210,13 +207,13 @@ def misplaced(tree: Tree, inside, outside):
 @part
 def settle_best(tree: Tree):
     """Swap arms until those inside are the best by estimate, ties to the lowest; how many are inside stays."""
-    out, into = misplaced(tree, NEG_ESTIMATE_IN, ESTIMATE_OUT)
+    out, into = misplaced(tree)
     while out >= 0:
         _move(tree, out, False)
         refresh(tree, out)
         _move(tree, into, True)
         refresh(tree, into)
-        out, into = misplaced(tree, NEG_ESTIMATE_IN, ESTIMATE_OUT)
+        out, into = misplaced(tree)
 
 
 @part
@@ -252,8 +249,17 @@ def after(tree: Tree, what, i):
 # at again only where arms have changed places (a kinetic tournament).
 # Trees of few arms hold a and s alone: a scan of them takes less time.
 FEW = 512
-ONE, OTHER, UNTIL = np.uint64(0), np.uint64(2), np.uint64(4)  # where a and s of a side are; minus that x
-INSIDE, OUTSIDE = np.uint64(6), np.uint64(7)  # -m_i of arms inside, and m_i of those outside, for `misplaced`
+# The estimates inside and outside are where other trees have them, for `misplaced`; one number is free.
+ONE, OTHER, UNTIL = np.uint64(0), np.uint64(2), np.uint64(5)  # where a and s of a side are; minus that x
+
+
+@inlined
+def put_bound(tree: Tree, i, a, s, other, estimate, inside):
+    """Set the leaf of arm i: its bound, of one side or the other, and its estimate; `lead` takes it over."""
+    o, nodes = np.uint64(i) * _8, tree.nodes
+    nodes[o + ONE], nodes[o + ONE + _1] = (-_INF, -_INF) if other else (a, s)
+    nodes[o + OTHER], nodes[o + OTHER + _1] = (a, s) if other else (-_INF, -_INF)
+    nodes[o + NEG_ESTIMATE_IN], nodes[o + ESTIMATE_OUT] = (-estimate, -_INF) if inside else (-_INF, estimate)
 
 
 @part

@@ -21,11 +21,8 @@ from numpy.typing import NDArray
 
 from bandit_envs import Task
 from bandit_envs.envs import tally
-from bandit_envs.kernels import integers
+from bandit_envs.kernels import Bools, Floats, Ints, integers
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 Shown = dict[str, NDArray[Any]]  # an observation of a batch, without `pending`
 PENDING = "pending"
 

@@ -23,17 +23,15 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bandit_envs import PureExplorationVectorEnv, Sampler
 from bandit_envs.kernels import jit
 from bandit_envs.simulation import Quiet
 
-from ..core.agent import by_certificate
+from ..core.agent import Floats, Ints, by_certificate
 from ..core.optional import require
 from .plan import most_pulls, plays
 
-Floats = NDArray[np.float64]
 CELLS, WIDE = 48, 6.0
 FAR = -600.0  # the log width of a cell where no part of an interval is within WIDE standard errors
 DRAWS = 16  # instances for each episode
@@ -102,7 +100,7 @@ def _draw(n, mean, variance, low, high, u, out):
                 out[e, j, k] = start[a // CELLS] + (a % CELLS + share) * width[a // CELLS]
 
 
-def drawn_losses(envs: PureExplorationVectorEnv, root: int, episodes: NDArray[np.int64]) -> Floats:
+def drawn_losses(envs: PureExplorationVectorEnv, root: int, episodes: Ints) -> Floats:
     """Losses of the plug-in answers in all N slots, (N,), each the mean over DRAWS instances; for `drawable` ones.
 
     Every slot is at the end of its episode. Slots of the same episode draw by the same uniform numbers.
@@ -151,7 +149,7 @@ def expectable(envs: PureExplorationVectorEnv) -> bool:
     )
 
 
-def wrong(sampler: Sampler, boundary: float, pulls: NDArray[np.int64], mean: Floats) -> Floats:
+def wrong(sampler: Sampler, boundary: float, pulls: Ints, mean: Floats) -> Floats:
     """The probability that the plug-in answer is wrong about an arm, given its samples; elementwise, of any shape.
 
     An arm is right in the answer if its mean is at least the boundary. Without a pull it is not in the answer.
@@ -183,7 +181,7 @@ def wrong(sampler: Sampler, boundary: float, pulls: NDArray[np.int64], mean: Flo
     return np.where(total > 0, lost / np.where(total > 0, total, 1.0), 0.5)
 
 
-def losses(envs: PureExplorationVectorEnv, agent: Any, root: int, episodes: NDArray[np.int64]) -> Floats:
+def losses(envs: PureExplorationVectorEnv, agent: Any, root: int, episodes: Ints) -> Floats:
     """What an agent loses in each slot's episode, (N,): 1 minus the return, which is the reward less the pulls' price.
 
     Where the environment is `expectable`, the loss is expected given all samples; where it is `drawable`, it is that on

@@ -33,6 +33,7 @@ Bools = NDArray[np.bool_]
 PATIENCE = 0.5  # seconds of compiled code without a look at what the user has typed
 DRAWS = 2**32 - 1  # the seed of the draws of models among the streams of agents
 _INT64 = np.dtype(np.int64)
+FORFEITED = "forfeited"  # a count of agents that may end an episode without an answer
 NEVER = np.iinfo(np.int64).max  # pulls that no episode reaches
 
 
@@ -80,6 +81,15 @@ def play(plans: Sequence[Plan], blocks: Sequence[Block], seed: int, form: Callab
     contents = (form(block, [rows[i] for rows in parts]) for i, block in enumerate(blocks))
     # For another process at once: the file of a block is smaller than its rows.
     return Played(blocks, contents if watch.here else list(contents), spent)
+
+
+def forfeited(policy: Any, state: object, slots: Ints, verdict: Mapping[str, Any], cut: Any = False) -> dict[str, Any]:
+    """What an agent counts in slots, and the score and `correct` of what it forfeits, or leaves unanswered: 0."""
+    found = policy.tallied(state, slots)
+    if FORFEITED in found:
+        lost = found[FORFEITED] = np.asarray(found[FORFEITED] | cut, np.int64)
+        found |= {"score": np.where(lost, 0.0, verdict["score"]), "correct": verdict["correct"] & (lost == 0)}
+    return found  # type: ignore[no-any-return]
 
 
 class Lockstep:
@@ -193,14 +203,10 @@ class Lockstep:
         for one in np.unique(place):
             self.pulls[one] += pulls[place == one].sum(axis=0)
 
-    def _count(self, verdict: dict[str, Any], state: object, slots: Ints) -> None:
-        """Add what the agent itself counts in slots; the score of what it has forfeited is 0."""
+    def _count(self, verdict: dict[str, Any], state: object, slots: Ints, cut: Any = False) -> None:
+        """Add what the agent itself counts in slots, and make the score 0 where it forfeits, or is cut unanswered."""
         if self.result.counts:
-            found = self.policy.tallied(state, slots)
-            verdict |= {name: found[name] for name in self.result.counts}
-            lost = found.get("forfeited", np.zeros(len(slots), np.bool_))
-            verdict["score"] = np.where(lost, 0.0, verdict["score"])
-            verdict["correct"] = verdict["correct"] & ~lost
+            verdict |= forfeited(self.policy, state, slots, verdict, cut)
 
     def _score_checkpoint(self, observation: object, state: object, times: Ints) -> None:
         """Score the answer of now in slots whose next pulls, `times` (E,), lead beyond their next checkpoint."""
@@ -226,7 +232,7 @@ class Lockstep:
             asked = self.envs.assess(over[cut], self.policy.recommended(observation, state, over[cut]))
             for name in asked.keys() & verdict.keys():
                 verdict[name][cut] = asked[name]
-        self._count(verdict, state, over)
+        self._count(verdict, state, over, truncated[over])
         for c in range(max(1, len(self.checks))):
             late = np.flatnonzero(self.next_check[over] <= c)
             if len(late):

@@ -130,7 +130,7 @@ def _table(run: Run, names: Sequence[str], first: int, last: int) -> Floats:
     """The columns of some episodes, (C, M, last - first)."""
     table = np.empty((len(run.cells), len(names), last - first))
     for m, name in enumerate(names):
-        table[:, m] = run.columns[name][first:last].T
+        table[:, m] = run.columns[name][first:last].T if name in run.columns else np.nan
     return table
 
 
@@ -148,7 +148,7 @@ class Moments:
     @classmethod
     def of(cls, runs: Sequence[Run]) -> Moments:
         """Of the rows of several runs over the same episodes."""
-        names, total = tuple(runs[0].columns), runs[0].episodes
+        names, total = tuple(dict.fromkeys(name for run in runs for name in run.columns)), runs[0].episodes
         sums: list[Sums] = []
         pairs: dict[tuple[int, int], Sums] = {}
         couples = [(a, b, shared(runs[a], runs[b])) for a, b in combinations(range(len(runs)), 2)]

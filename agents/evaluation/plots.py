@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bandit_envs.kernels import choice
+from bandit_envs.kernels import Bools, Floats, choice
 
 from ..core.files import write_alone
 from .precision import level_at
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Floats = NDArray[np.float64]
 Transform = Callable[[Floats], Floats]
 
 # The numbers of colours, lines and markers have no common divisor: there are 12 * 5 * 11 styles before one is repeated.
@@ -164,7 +162,7 @@ def style(i: int) -> dict[str, Any]:
     return {"color": COLOURS[i % len(COLOURS)], "linestyle": LINES[i % len(LINES)], "marker": MARKERS[i % len(MARKERS)]}
 
 
-def _shown(one: Series, log: bool) -> tuple[Floats, NDArray[np.bool_]]:
+def _shown(one: Series, log: bool) -> tuple[Floats, Bools]:
     """What is drawn for the means, and where it is the floor, as the axis has no place for a mean of 0."""
     seen = np.isfinite(one.mean) & ((one.mean > 0) | (not log))
     return np.where(seen, one.mean, one.floor), ~seen & np.isfinite(one.floor)

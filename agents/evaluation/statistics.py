@@ -27,17 +27,9 @@ from numpy.typing import ArrayLike, NDArray
 # scipy takes up to a second to import: the functions that need it import it themselves.
 
 __all__ = [
-    "PairedDifference",
-    "bootstrap_mean",
-    "bootstrap_means",
-    "clopper_pearson",
-    "holm",
-    "mcnemar_midp",
-    "normal_mean",
-    "paired_difference",
-    "paired_sums",
-    "verdict",
-]
+    "PairedDifference", "bootstrap_mean", "bootstrap_means", "clopper_pearson", "holm", "mcnemar_midp", "normal_mean",
+    "paired_difference", "paired_sums", "verdict",
+]  # fmt: skip
 
 Floats = NDArray[np.float64]
 Verdict = Literal["met", "not met", "undecided", "none stopped"]

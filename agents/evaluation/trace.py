@@ -23,7 +23,7 @@ from ..core.optional import pandas, require
 from ..registry import recipe_of
 from .environment import plain
 from .execution import Watch
-from .lockstep import NEVER, Lockstep
+from .lockstep import NEVER, Lockstep, forfeited
 from .plan import check_end, keywords, make_envs, most_pulls, plans_of, plays, pull_numbers
 from .progress import compilation_noted, shown
 
@@ -160,6 +160,9 @@ def _played(policy: Any, envs: Any, root: int, number: int, checks: NDArray[np.i
     if handcrafted and truncated[0]:
         final = _answer(policy, envs, observation, state, True)
         verdict = {name: value[0] for name, value in envs.assess(first, final[None]).items()}
+    if getattr(policy, "counts", ()):
+        found = forfeited(policy, state, first, {name: np.array([x]) for name, x in verdict.items()}, truncated)
+        verdict |= {name: x[0] for name, x in found.items()}
     while len(answers) < len(checks):
         answers.append(final)
         seen.append(_seen(envs))

@@ -15,11 +15,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bandit_envs.kernels import call_routine, episode_kernel, fleeting, inlined
 
-from ..core.agent import Floats
+from ..core.agent import Floats, Ints
 from .formula import Own, evidence, formula
 from .network import HIDDEN, HUNDRED, LAYERS, OWN, SHARED, own_features
 
@@ -33,7 +32,7 @@ OWNS, SHARES = len(OWN), len(SHARED)
 class Seen(NamedTuple):
     """What the episodes have shown."""
 
-    pulls: NDArray[np.int64]  # (E, K)
+    pulls: Ints  # (E, K)
     mean: Floats  # (E, K * D)
 
 

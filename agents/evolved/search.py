@@ -13,11 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bandit_envs import Task
 
-from ..core.agent import Floats
+from ..core.agent import Bools, Floats, Ints
 from . import network
 from .formula import LSA
 from .parameters import index_start, parameter_names
@@ -43,9 +42,9 @@ class SearchSpace:
     names: list[str]  # of all parameters, as are `start` and `scales`
     start: Floats
     scales: Floats
-    searched: NDArray[np.int64]  # (S,), their numbers
+    searched: Ints  # (S,), their numbers
     reference: list[float]  # parameters to compare losses with
-    bends: NDArray[np.bool_]  # (W,), which parameters of a network are searched
+    bends: Bools  # (W,), which parameters of a network are searched
 
     def parameters(self, x: Floats) -> list[float]:
         """The parameters at a point x, (S,): those that are searched lie x times their scales away from the start."""

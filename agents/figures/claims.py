@@ -207,17 +207,12 @@ class Growth(AnyClaim):
         # (points, 1001): the means of all episodes, then of 1000 resamplings
         means = np.array([np.append(y.mean(), rng.choice(y, (1000, len(y))).mean(axis=1)) for y in episodes])
         x = np.array(list(points), np.float64)
-        found = _ratio_of_slopes(x, means) if self.line else _exponent(x, means)
+        centred = np.log(x) - np.log(x).mean()
+        found = _ratio_of_slopes(x, means) if self.line else centred @ np.log(means) / (centred @ centred)
         method: Any = "nearest" if self.line else "linear"  # a ratio may be infinite
         low, high = np.quantile(found[1:], [(1 - level) / 2, (1 + level) / 2], method=method)
         spread = all(len(y) >= ALIKE or np.ptp(y) > 0 for y in episodes)
         return [_row(found[0], float(low), float(high)) if spread else _row(found[0])]
-
-
-def _exponent(x: Any, means: Any) -> Any:
-    """The slope of log mean against log x, (R,), of points (P,) and means (P, R)."""
-    design = np.log(x) - np.log(x).mean()
-    return design @ np.log(means) / (design @ design)
 
 
 def _ratio_of_slopes(x: Any, means: Any) -> Any:

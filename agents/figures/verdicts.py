@@ -33,12 +33,6 @@ COLUMNS = (
 KEYS = ("quote", "panel", "claim")
 
 
-def _episodes(result: Result) -> float:
-    """Episodes of a result, NaN where there is no chance in it."""
-    one: Any = next(iter(result.evaluations.values())) if isinstance(result, Swept) else result
-    return float(one.settings.get("episodes", math.nan))
-
-
 def verdicts(figure: Figure, results: Mapping[str, Result], level: float = 0.95) -> pd.DataFrame:
     """One row per claim and point, in the order of the figure; `results` by the titles of all of its panels.
 
@@ -56,7 +50,8 @@ def verdicts(figure: Figure, results: Mapping[str, Result], level: float = 0.95)
             panel, result = panels[claim.panel], results[claim.panel]
             head: dict[str, Any] = {"quote": quote.name, "panel": claim.panel, "claim": claim.text}
             trials = getattr(panel, "trials", None)  # None: as many as the panel's own episodes, where it has some
-            head |= {"episodes": _episodes(result)}
+            one: Any = next(iter(result.evaluations.values())) if isinstance(result, Swept) else result
+            head |= {"episodes": float(one.settings.get("episodes", math.nan))}  # NaN: there is no chance in them
             head |= {"trials": getattr(panel, "episodes", math.nan) if trials is None else trials}
             blind = {"verdict": "open"} if head["episodes"] < 2 and not claim.widened else {}
             if claim not in tested:

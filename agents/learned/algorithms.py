@@ -199,7 +199,11 @@ class TrainingPlan:
         self.own = {**own, "num_envs": shared if own["num_envs"] is None else own["num_envs"]}
         for name, (low, high) in LIMITS.items():
             self.own[name] = integer(name, self.own[name], low, high)
-        self.roots, self.environments = roots_of(seed, before), list[TrainingEnvironment]()
+        # The root seeds, of 63 bits, of the episodes to learn on, to choose a checkpoint by, and to judge it by.
+        entropy = [root_number(seed), before] if before else root_number(seed)
+        words = np.random.SeedSequence(entropy).generate_state(6, np.uint64)[3:] >> np.uint64(1)
+        self.roots = dict(zip(("learning", "choosing", "judging"), map(int, words), strict=True))
+        self.environments = list[TrainingEnvironment]()
         for entry in entries:
             kwargs = {**env_kwargs, **entry}
             numbers = {name: integer(name, kwargs.pop(name, self.own[name]), *LIMITS[name]) for name in OF_ENTRY}
@@ -219,10 +223,3 @@ class TrainingPlan:
         arguments = {**first, "mix": self.mix, **self.own, **self.given}
         listed = ", ".join(f"{name}={value!r}" for name, value in arguments.items() if value is not None)
         return f"agents.train({self.algorithm!r}, {self.env_id!r}, {listed})"
-
-
-def roots_of(seed: int, before: int = 0) -> dict[str, int]:
-    """The root seeds, of 63 bits, of the episodes to learn on, to choose a checkpoint by, and to judge it by."""
-    entropy = [root_number(seed), before] if before else root_number(seed)
-    words = np.random.SeedSequence(entropy).generate_state(6, np.uint64)[3:] >> np.uint64(1)
-    return dict(zip(("learning", "choosing", "judging"), map(int, words), strict=True))

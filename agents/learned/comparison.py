@@ -7,9 +7,9 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bandit_envs import Task
+from bandit_envs.kernels import Floats
 
 from ..core.forms import Forms, forms_of
 from ..evaluation import evaluate
@@ -20,7 +20,6 @@ from ..evaluation.statistics import bootstrap_mean, paired_difference
 from ..registry import make
 from .algorithms import TrainingEnvironment
 
-Floats = NDArray[np.float64]
 UNTRAINED, DRAWN = "untrained", "drawn"  # how the report names what a training began with, and drawn actions
 # Whichever of them can play; losses are in units of the last one's loss.
 REFERENCE_AGENTS = ("uniform", "lsa", "look-ahead")

@@ -14,19 +14,15 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bandit_envs import Task, stopping
+from bandit_envs.kernels import Bools, Floats, Ints
 from bandit_envs.stopping import Certifier
 
 from .course import Part, Result, Statistics
 
 ALONE, PAIRS = ("threshold", "polyhedron", "margins"), ("top-k", "all-good", "control")  # kinds of certificates
 MOST_NAMES = 3  # of arms in a sentence
-
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 class Claim(NamedTuple):

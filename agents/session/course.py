@@ -38,18 +38,16 @@ from bandit_envs.problems import BELIEFS
 from bandit_envs.simulation import enter, join
 from bandit_envs.stopping import Certifier
 
-from ..core.agent import Agent, seen_means, shown_to
+from ..core.agent import Agent, Bools, Floats, seen_means, shown_to
 from ..core.certified import own_certifier
 from ..core.forms import forms_of
 from ..core.waiting import guesses, imagined, plan_over
 from .promise import Share
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-
 PATIENCE = 100  # results that are imagined one after another; of an agent that resumes, the others all at once
 MOST_KNOWN = 1000  # pulls in a row of arms that are known
 UNDECIDED = -1
+UNASKED = 0.05  # delta of what is said, where a session has none
 
 
 @jit
@@ -207,6 +205,11 @@ class Run:
         self.arm, self.left, self.over, self.together = UNDECIDED, 0, False, False
         self.answer: Bools | None = None
         self.final: Statistics | None = None
+
+    @property
+    def level(self) -> float:
+        """Delta, or what is said without one."""
+        return self.delta or UNASKED
 
     @property
     def most(self) -> int:

@@ -21,14 +21,13 @@ from itertools import groupby, islice, takewhile
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bandit_envs import PROBLEMS, Task
 from bandit_envs.instances import Count
 from bandit_envs.kernels import integer, number, orders, root_key, within_ends
 from bandit_envs.problems import BLOCKS
 
-from ..core.agent import Agent
+from ..core.agent import Agent, Bools
 from ..core.confidence import MOST
 from ..evaluation.identity import described, versions
 from .claims import Claimed, note_claims
@@ -416,7 +415,7 @@ class State:
             found += [arm for _ in takewhile(lambda cell: cell in self.cells or cell in known, cells)]
         return found
 
-    def answer(self) -> NDArray[np.bool_]:
+    def answer(self) -> Bools:
         """The answer as of now, of all arms."""
         found, run = np.zeros(len(self.names), np.bool_), self.run
         tabled = self.setup.task.items and not self.blocks

@@ -21,12 +21,11 @@ from numpy.typing import NDArray
 
 from bandit_envs import Sampler, Task
 from bandit_envs.instances import Arms, Bernoulli, Gaussian, Tabulated
-from bandit_envs.kernels import interval, number
+from bandit_envs.kernels import Floats, interval, number
 
 from ..core.optional import require
 from .course import Statistics
 
-Floats = NDArray[np.float64]
 FEWEST = 3  # arms with results, from which on these say where the others lie
 QUANTILES = 129  # of a distribution
 NOISE, REACH = 0.1, 2.0  # of the width of a range, where nothing is said of the noise; spread of the arms, in noises
@@ -133,17 +132,13 @@ class Prior(Sampler):
         else:
             means = rng.beta(np.maximum(centre * weight, LEAST), np.maximum((1.0 - centre) * weight, LEAST))
         if (self.n > 0).sum() < FEWEST:
-            means = np.where(n > 0, means, (self._guessed(rng, means.shape) - self.low) / self.width)
+            guess, shape = self.guess, means.shape
+            low, high = self.special.ndtr((np.array(self.support or (-np.inf, np.inf)) - guess.centre) / guess.spread)
+            u = rng.uniform(-1.0, 1.0, shape) if guess.uniform else self.special.ndtri(rng.uniform(low, high, shape))
+            means = np.where(n > 0, means, (guess.centre + guess.spread * u - self.low) / self.width)
         means = means if self.support is None else np.clip(means, EDGE, 1.0 - EDGE)
         own = ALIKE * s2[:, None] * self._most(means) + self.squares[self.which, d]
         return means, np.sqrt(own / (ALIKE + np.maximum(n - 1, 0)))
-
-    def _guessed(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
-        """Means by the guess alone."""
-        guess = self.guess
-        low, high = self.special.ndtr((np.array(self.support or (-np.inf, np.inf)) - guess.centre) / guess.spread)
-        u = rng.uniform(-1.0, 1.0, shape) if guess.uniform else self.special.ndtri(rng.uniform(low, high, shape))
-        return guess.centre + guess.spread * u
 
     def _most(self, means: Any) -> Any:
         """The largest variance of results with these means; 1 without a range."""

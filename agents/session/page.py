@@ -420,7 +420,12 @@ def serve(
         raise ValueError(f"a token has 12 to 100 letters, digits, - or _, got {token!r:.120}")
     token = None if host in LOCAL_HOSTS else token or secrets.token_urlsafe(16)
     app = application(session, token)
-    _log_little()
+    handler = Unwaiting()  # of warnings and errors of the server
+    handler.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
+    for name in ("uvicorn", "asyncio"):
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = [handler], False
+        logger.setLevel(logging.WARNING)
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=5))
     app.state.closing = lambda: server.should_exit  # browsers that listen for news are let go
     with contextlib.ExitStack() as stack:
@@ -479,13 +484,3 @@ class Unwaiting(logging.StreamHandler[Any]):
             free = True
         if free:
             super().emit(record)
-
-
-def _log_little() -> None:
-    """Write warnings and errors of the server, and nothing that waits."""
-    handler = Unwaiting()
-    handler.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
-    for name in ("uvicorn", "asyncio"):
-        logger = logging.getLogger(name)
-        logger.handlers, logger.propagate = [handler], False
-        logger.setLevel(logging.WARNING)

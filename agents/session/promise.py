@@ -53,7 +53,10 @@ def share_of(task: Task, first: int, active: NDArray[np.int64], changed: bool, e
         return Share(min(float(K * shares_alone(first, active, reserve).min()), 1.0), int(ever > first and not reserve))
     if not changed:
         return Share(1.0 - reserve)
-    if not counts_pairs(task):
+    try:
+        if task.certifier(distribution="gaussian").kind not in ("top-k", "all-good"):  # whose alternatives are pairs
+            return Share(0.0)
+    except ValueError:
         return Share(0.0)
     shares = 0.5 * after / (later * (later + 1.0) * (first + later - 1.0))
     shares = np.append(shares, after / (first * (first - 1.0))) if len(later) < K else shares
@@ -64,12 +67,3 @@ def shares_alone(first: int, arms: NDArray[np.int64], reserve: float) -> NDArray
     """The shares of delta of arms that count by themselves, (K,), as their intervals do in all problems."""
     later = np.maximum(arms - first + 1.0, 1.0)
     return np.where(arms < first, (1.0 - reserve) / first, (reserve or 1.0) / (later * (later + 1.0)))
-
-
-def counts_pairs(task: Task) -> bool:
-    """Whether the alternatives of a problem are pairs of arms, as in TopK, BestArm and AllGood."""
-    kinds = {"top-k", "all-good"}
-    try:
-        return task.certifier(distribution="gaussian").kind in kinds
-    except ValueError:
-        return False

@@ -17,13 +17,7 @@ from .tables import already
 Row = tuple[str, Any, Any, Any]  # a place for errors, an arm, a value, and an item or None
 
 
-class _Ask(NamedTuple):
-    number: int  # of the event
-    arm: int
-    who: str | None
-
-
-class Ask(_Ask):
+class Ask(NamedTuple("Ask", [("number", int), ("arm", int), ("who", "str | None")])):
     """A question that waits for its result: the number of the event, the arm, who asks; of a table, also `item`."""
 
     item: int | str | None = None

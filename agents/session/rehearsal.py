@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from bandit_envs import PureExplorationVectorEnv, Task, measurements
 from bandit_envs.instances import Count
-from bandit_envs.kernels import integer, number, root_number
+from bandit_envs.kernels import Floats, integer, number, root_number
 from bandit_envs.problems import BLOCKS
 
 from ..core.compile_time import CompileTime
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
-Floats = NDArray[np.float64]
 LEVELS = (0.1, 0.5, 0.9)
 FIRST, TIMES, ENOUGH, MOST = 256, 4, 0.95, 2**22  # pulls of an arm at first; then so many times; until so many ended
 BEYOND = 20.0  # medians, from which on a rehearsal is cut

@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bandit_envs import Task, measurements
 from bandit_envs.envs import boundary_of
 from bandit_envs.instances import Count, Measurements, uneven, within
-from bandit_envs.kernels import choice, flag, integer, number, orders, root_key
+from bandit_envs.kernels import Bools, Floats, Ints, choice, flag, integer, number, orders, root_key
 from bandit_envs.stopping import RATES
 
 from ..evaluation.plots import save
@@ -365,7 +364,7 @@ class Session:
         """The first of `doubts`: of each arm of which two things are said that cannot both be, a sentence."""
         return self._look(contradictions)
 
-    def answer(self) -> NDArray[np.bool_]:
+    def answer(self) -> Bools:
         """The answer as of now, a mask of all arms, (K,); the final one where the session is `done`."""
         return self._look(State.answer)
 
@@ -454,7 +453,7 @@ class Session:
             found = boundary_of(problem, seen.means()[0]) if known or D == 1 and seen.scored.all() else None
             return None if found is None else float(self._setup.turned(found))
 
-    def unsure(self) -> NDArray[np.float64]:
+    def unsure(self) -> Floats:
         """How many standard errors each arm's mean is from the boundary, (K,); 0 where it has not been measured.
 
         The spread is of all results around their arms' means, or the task's; withdrawn arms and a control have NaN.
@@ -539,7 +538,7 @@ class Session:
         return self._look(lambda state: list(state.names))
 
     @property
-    def active(self) -> NDArray[np.int64]:
+    def active(self) -> Ints:
         """The numbers of the arms that have not been withdrawn."""
         return self._look(lambda state: state.active.copy())
 

@@ -16,7 +16,6 @@ from typing import Any
 from unicodedata import normalize
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bandit_envs import PROBLEMS, Task
 from bandit_envs.envs import fresh_root
@@ -24,7 +23,7 @@ from bandit_envs.instances import measurements, names_alone, rows_of, unswept
 from bandit_envs.kernels import flag, integer, interval, number, respelled, unknown, within_ends
 from bandit_envs.problems import BLOCKS, prices_of
 
-from ..core.agent import Agent, task_of
+from ..core.agent import Agent, Floats, task_of
 from ..core.certified import CERTIFICATE, Certified
 from ..core.forms import forms_of
 from ..models.cards import card_path
@@ -431,12 +430,12 @@ class Setup:
         return task if own is None else task.replace(parameters=own.parameters, support=own.support, hint=own.hint)
 
     @functools.cached_property
-    def taken_off(self) -> NDArray[np.float64] | None:
+    def taken_off(self) -> Floats | None:
         """What a judge's scores take off each score that the certificate is given, (K, N); None without a judge."""
         if not self.judged:
             return None
         scores = np.array(self.judged["judge"])
-        off: NDArray[np.float64] = self.judged["judge_slope"] * (scores - scores.mean(axis=1, keepdims=True))
+        off: Floats = self.judged["judge_slope"] * (scores - scores.mean(axis=1, keepdims=True))
         off -= off.mean(axis=1, keepdims=True)  # scores far from 0 have a mean that is rounded
         return off if self.own is None else -off
 

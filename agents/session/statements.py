@@ -13,9 +13,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bandit_envs import stopping
+from bandit_envs.kernels import Bools, Floats, Ints
 
 from .claims import Claim, claimed, few, known_at, numbers_of
 from .course import Statistics
@@ -23,20 +23,12 @@ from .doubts import about_noise
 from .fold import State
 from .promise import shares_alone
 
-UNASKED = 0.05  # delta of what is said, where a session has none
 MOST_COMPARED = 200  # arms whose intervals are held against the answer
-Floats = NDArray[np.float64]
 
 
 def level_of(state: State) -> float:
     """The level of claims and of the comparison: delta, and once more what may have been spent on earlier arms."""
-    return min((state.run.delta or UNASKED) * (1 + state.run.share.owed), 1.0)
-
-
-def level_of_intervals(state: State) -> float:
-    """The sum of the levels of the intervals of all arms that there have ever been."""
-    added = len(state.names) > len(state.setup.names)
-    return min((state.run.delta or UNASKED) * (1 + (added and not state.setup.reserve)), 1.0)
+    return min(state.run.level * (1 + state.run.share.owed), 1.0)
 
 
 def claims_of(state: State) -> list[Claim] | None:
@@ -55,7 +47,7 @@ def intervals(state: State, single: bool = False) -> Floats:
     """The ends of the intervals of the arms' means, (K, D, 2), a higher value being better; see `Session.arms`."""
     task, run, seen = state.setup.task, state.run, state.seen if state.setup.task.items else state.statistics
     found, there, certifier = np.full((len(seen.pulls), task.D, 2), np.nan), seen.scored > 0, run.certifier
-    delta, (low, high) = run.delta or UNASKED, task.support or (-math.inf, math.inf)
+    delta, (low, high) = run.level, task.support or (-math.inf, math.inf)
     if state.blocks or state.strata is not None:  # an arm's mean has the effects of its blocks
         return found
     first, arms = len(state.setup.names), np.arange(len(state.names))[there]
@@ -86,19 +78,19 @@ def intervals(state: State, single: bool = False) -> Floats:
     return found
 
 
-def against_control(state: State) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def against_control(state: State) -> tuple[Bools, Bools]:
     """The arms that there are which results of now show to be better than the control, and not to be, (K,) each."""
     strict: Any = copy.copy(state.run.problem)
     strict.tolerance = 0.0
     evidence = strict.arm_evidence(**counts_on(state, state.statistics.at(state.active)))
     evidence[[strict.control, *np.flatnonzero(~known_arms(state))]] = -np.inf
-    level = (state.run.delta or UNASKED) * state.run.share.ratio
+    level = state.run.level * state.run.share.ratio
     better, worse = (stopping.discoveries(evidence[:, side], level) for side in (0, 1))
     better[strict.control] = worse[strict.control] = False
     return better, worse
 
 
-def known_arms(state: State) -> NDArray[np.bool_]:
+def known_arms(state: State) -> Bools:
     """The arms that there are of which a claimed scale may be certain, (K,)."""
     assert state.run.certifier is not None
     return known_at(state, few(state.run.certifier, state.statistics.at(state.active)))
@@ -115,7 +107,7 @@ def counts_on(state: State, seen: Statistics) -> dict[str, Any]:
     return {"pulls": seen.pulls, **known, "sigma": math.sqrt(min(numbers[stopping.VARIANCE], 1e199))}
 
 
-def by_intervals(state: State) -> NDArray[np.int64]:
+def by_intervals(state: State) -> Ints:
     """Which arms that there are the intervals of all put into the answer (1), out of it (-1), or leave open, (K,)."""
     task, problem, K = state.run.task, state.run.problem, len(state.active)
     found = np.zeros(K, np.int64)

@@ -26,7 +26,7 @@ from bandit_envs.instances import Count, Measurements, Strata, day_of, strata_of
 from bandit_envs.stopping import Stratified
 
 from .claims import Claim
-from .course import UNDECIDED, Part, Result, Run, Statistics
+from .course import Part, Result, Run, Statistics
 from .design import Rules, controls_of
 from .log import ASKED, RESULTS, Event
 from .setup import checked_name
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 State = Any  # that of `fold`, which needs this module
-UNASKED = 0.05  # delta of what is said, where a session has none
 MOST, FAR = 1000, 30.0  # strata that are played; for a log odds ratio without an end
 UNLIKE = (
     "spreads differ between arms or {0}s: one sigma of all is refuted. Nothing is claimed, and what was claimed is "
@@ -229,11 +228,6 @@ class StrataRun(Run):
         """The strata decide."""
 
     @property
-    def level(self) -> float:
-        """Delta, or what is said without one."""
-        return self.delta or UNASKED
-
-    @property
     def need(self) -> float:
         """What the evidence of an arm must reach."""
         return math.log((self.task.K - 1) / (self.level * (self.share.ratio or 1e-300)))
@@ -310,9 +304,8 @@ class StrataRun(Run):
         if not side:
             return Claim()
         name, problem = self.strata.state.names[self.strata.state.control_arm or 0], self.problem
-        by = f" by more than {problem.least:g}" * bool(problem.least) + ", or within the tolerance" * bool(
-            problem.tolerance
-        )
+        by = f" by more than {problem.least:g}" * bool(problem.least)
+        by += ", or within the tolerance" * bool(problem.tolerance)
         beyond = f"{'not ' * (side < 0)}better than {name}{by}"
         text = f"{beyond} on at least one {kind}; on each, if the effect is the same"
         return Claim(side, int(self.since[place]), text)
@@ -362,9 +355,6 @@ class StrataRun(Run):
         off += max(self.problem.tolerance, 0.15 * unit)
         more = np.maximum(self.need + 1.0 - self.evidence.max(axis=1), 0.3) / (0.5 * (off / unit) ** 2)
         return np.where(self.found.counts > 0, more, 0.0)
-
-    def wish(self, pending: Sequence[int]) -> int:
-        return next(self.wishes(pending), UNDECIDED)
 
     @property
     def shown(self) -> Statistics:
@@ -420,9 +410,7 @@ class StrataRun(Run):
         """Sentences on what claims count on: spreads, and one effect in all strata."""
         if self.found is None or self.refuted:
             return [self.refuted] if self.found is not None else []
-        moved = [
-            names[self.strata.state.active[i]] for i in np.flatnonzero(self.found.same * self.task.K <= self.level)
-        ]
+        moved = [names[arm] for arm in self.strata.state.active[self.found.same * self.task.K <= self.level]]
         named, kind = ", ".join(moved[:5]) + ", .." * (len(moved) > 5), self.strata.kind
         text = f"the effect of {named} changes by {kind}: a claim says no more than on one {kind} at least"
         return [f"{text} (tests of one effect, p {self.found.same.min():.2g})"] if moved else []

@@ -116,7 +116,8 @@ def arms_table(state: State, single: bool = False) -> DataFrame:
     }
     table: DataFrame = pandas().DataFrame(columns)
     table.attrs["intervals"] = "single" if single else "simultaneous"
-    table.attrs["level"] = (state.run.delta or statements.UNASKED) if single else statements.level_of_intervals(state)
+    added = not single and len(state.names) > len(state.setup.names) and not state.setup.reserve
+    table.attrs["level"] = min(state.run.level * (1 + added), 1.0)  # of the intervals of all arms that there ever were
     return table
 
 
@@ -153,7 +154,7 @@ def comparison_table(state: State, rate: str) -> DataFrame:
     if problem.control_arm is None or run.certifier is None:
         text = f"arms are compared with a control in BetterThanControl, {MOST_PAIRED} arms at most,"
         raise ValueError(f"{text} got {problem.name} of {len(there)} arms")
-    seen, level = state.statistics.at(there), (run.delta or statements.UNASKED) * run.share.ratio
+    seen, level = state.statistics.at(there), run.level * run.share.ratio
     claims, options = statements.claims_of(state), statements.counts_on(state, seen)
     if rate == "familywise" and claims is not None and not problem.tolerance:  # what is found stays
         sides = np.array([claims[arm].side for arm in there])

@@ -23,32 +23,15 @@ import numpy as np
 
 from bandit_envs.kernels import inlined, part
 
+from ..core import trees
 from ..core.confidence import delta_of, scale_of
 from ..core.declared import parts_of, per_arm, per_episode, setting
 from ..core.plans import count_pulls, planned, pull
-from ..core.trees import (
-    INSIDE,
-    ONE,
-    OTHER,
-    OUTSIDE,
-    Tree,
-    after,
-    build_leads,
-    by_line,
-    extreme,
-    grow,
-    is_small,
-    lead,
-    leader,
-    misplaced,
-    overtaken_by_line,
-    root,
-)
 from .selection import TopKAgent, gather
 
 # What an arm has in the tree: on one side those outside M', on the other those of M', with -w in place of w; then
-# 1 / sqrt(N_i) where only one of M and M' has it; -m_i in M; m_i outside.
-CHANGED, _1, _8 = np.uint64(5), np.uint64(1), np.uint64(8)
+# 1 / sqrt(N_i) where only one of M and M' has it.
+CHANGED, _8 = np.uint64(7), np.uint64(8)
 
 
 @inlined
@@ -60,20 +43,16 @@ def rad_one(ep, own):
 @inlined
 def put(ep, own, i):
     """Put what is known of arm i into the tree."""
-    o, m, radius, none = np.uint64(i) * _8, ep.mean[i], 1.0 / math.sqrt(float(ep.pulls[i])), -math.inf
-    inside, chosen, nodes = own.inside[i], own.chosen[i], own.tree.nodes
-    signed = -radius if inside else radius
-    nodes[o + ONE], nodes[o + ONE + _1] = (none, none) if chosen else (m, signed)
-    nodes[o + OTHER], nodes[o + OTHER + _1] = (-m, -signed) if chosen else (none, none)
-    nodes[o + CHANGED] = radius if inside != chosen else none
-    nodes[o + INSIDE], nodes[o + OUTSIDE] = (-m, none) if inside else (none, m)
+    m, radius, inside, chosen = ep.mean[i], 1.0 / math.sqrt(float(ep.pulls[i])), own.inside[i], own.chosen[i]
+    trees.put_bound(own.tree, i, -m if chosen else m, radius if inside == chosen else -radius, chosen, m, inside)
+    own.tree.nodes[np.uint64(i) * _8 + CHANGED] = radius if inside != chosen else -math.inf
 
 
 @part
 def renew(ep, own, i):
     """The same in the course of an episode."""
     put(ep, own, i)
-    lead(own.tree, i, by_line, overtaken_by_line, ep.now.rad, True)
+    trees.lead(own.tree, i, trees.by_line, trees.overtaken_by_line, ep.now.rad, True)
 
 
 @part
@@ -87,10 +66,10 @@ def exchange(ep, own, which, out, into):
 @part
 def rank_adjusted(ep, own):
     """Put M' in order: of arms with equal w the lowest comes first."""
-    grow(own.tree, by_line, overtaken_by_line, ep.now.rad, True)
+    trees.grow(own.tree, trees.by_line, trees.overtaken_by_line, ep.now.rad, True)
     for _ in range(len(ep.pulls)):
-        out, least, next_least = leader(own.tree, OTHER, by_line, ep.now.rad, True, 0)
-        into, most, next_most = leader(own.tree, ONE, by_line, ep.now.rad, False, 0)
+        out, least, next_least = trees.leader(own.tree, trees.OTHER, trees.by_line, ep.now.rad, True, 0)
+        into, most, next_most = trees.leader(own.tree, trees.ONE, trees.by_line, ep.now.rad, False, 0)
         if not (most > -least or (most == -least and into < out)):
             return
         exchange(ep, own, own.chosen, out, into)
@@ -102,20 +81,20 @@ def rank_adjusted(ep, own):
 def difference(ep, own):
     """w(M') - w(M), of four sums, of every fourth arm."""
     a = b = c = d = 0.0
-    i = after(own.tree, CHANGED, -1)
+    i = trees.after(own.tree, CHANGED, -1)
     while i >= 0:
         radius = own.tree.nodes[np.uint64(i) * _8 + CHANGED]
-        w = by_line(ep.mean[i], -radius if own.inside[i] else radius, ep.now.rad, 0.0)
+        w = trees.by_line(ep.mean[i], -radius if own.inside[i] else radius, ep.now.rad, 0.0)
         w, lane = w if own.chosen[i] else -w, i % 4
         a, b = a + (w if lane == 0 else 0.0), b + (w if lane == 1 else 0.0)
         c, d = c + (w if lane == 2 else 0.0), d + (w if lane == 3 else 0.0)
-        if is_small(own.tree):
+        if trees.is_small(own.tree):
             i += 1
             while i < len(ep.pulls) and own.inside[i] == own.chosen[i]:
                 i += 1
             i = i if i < len(ep.pulls) else -1
         else:
-            i = after(own.tree, CHANGED, i)
+            i = trees.after(own.tree, CHANGED, i)
     return (a + b) + (c + d)
 
 
@@ -129,7 +108,7 @@ class CLUCB(TopKAgent):
     tolerance, factor, log_level = setting(float), setting(float), setting(float)  # 2 sigma^2, ln(4 n / delta)
     chosen = per_arm(bool)  # M'
     t, rad = per_episode(int), per_episode(float)  # the pulls so far; rad_i of an arm with one of them
-    tree = parts_of(Tree.of)
+    tree = parts_of(trees.Tree.of)
 
     def begin(ep, own):
         """Gather M; M' begins as M."""
@@ -139,7 +118,7 @@ class CLUCB(TopKAgent):
         for i in range(len(ep.pulls)):
             own.chosen[i] = own.inside[i]
             put(ep, own, i)
-        build_leads(own.tree, by_line, overtaken_by_line, ep.now.rad, True)
+        trees.build_leads(own.tree, trees.by_line, trees.overtaken_by_line, ep.now.rad, True)
 
     def observe(ep, own):
         """M and M'."""
@@ -147,21 +126,21 @@ class CLUCB(TopKAgent):
         ep.now.rad = rad_one(ep, own)
         for i in planned(ep):
             renew(ep, own, i)
-        out, into = misplaced(own.tree, INSIDE, OUTSIDE)
+        out, into = trees.misplaced(own.tree)
         while out >= 0:
             exchange(ep, own, own.inside, out, into)
-            out, into = misplaced(own.tree, INSIDE, OUTSIDE)
+            out, into = trees.misplaced(own.tree)
         rank_adjusted(ep, own)
 
     def stops(ep, own):
         """The stopping rule: w(M') - w(M) <= the tolerance, as where M' = M."""
-        if root(own.tree, CHANGED) == -math.inf:
+        if trees.root(own.tree, CHANGED) == -math.inf:
             return True
         return own.tolerance > -math.inf and not difference(ep, own) > own.tolerance
 
     def sample(ep, own):
         """The sampling rule: pull p, of M or M' alone the arm with the largest radius."""
-        pull(ep, extreme(own.tree, CHANGED))
+        pull(ep, trees.extreme(own.tree, CHANGED))
 
     def __init__(self, task: Any, delta: float | None = None, sigma: float | None = None) -> None:
         super().__init__(task)

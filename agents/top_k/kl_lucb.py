@@ -21,28 +21,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from bandit_envs.kernels import choice, inlined, part
 
+from ..core import trees
 from ..core.confidence import delta_of, scale_of, tolerance_of
 from ..core.declared import parts_of, per_episode, setting
 from ..core.plans import arm_at, count_pulls, planned, pull
-from ..core.trees import (
-    INSIDE,
-    ONE,
-    OTHER,
-    OUTSIDE,
-    Tree,
-    build_leads,
-    by_root,
-    grow,
-    is_small,
-    lead,
-    leader,
-    misplaced,
-    overtaken_by_root,
-)
 from .selection import TopKAgent, gather
 
 K1, A = 405.5, 1.1
@@ -52,8 +36,7 @@ QUANTUM = 1e-9  # bounds within this of each other tie
 
 
 # What an arm has in the tree, J on one side and the arms outside on the other: x and N_i, of Gaussian samples -N_i, or
-# a bound that stays and 0; then -m_i in J and m_i outside. x is the mean, mapped, in J mirrored: 1 - x (Gaussian: -x).
-_1, _8 = np.uint64(1), np.uint64(8)
+# a bound that stays and 0. x is the mean, mapped, in J mirrored: 1 - x (Gaussian: -x).
 
 
 @part
@@ -86,7 +69,7 @@ def kl_upper(p, b):
 def bound(x, N, beta, least):
     """U_i, or L_i mirrored; -inf where it is less than `least` for certain."""
     if not N > 0.0:
-        return by_root(x, N, 2.0 * beta, least)
+        return trees.by_root(x, N, 2.0 * beta, least)
     if x < least - QUANTUM and kl(x, least - QUANTUM) > beta / N:
         return -math.inf
     return QUANTUM * math.floor(kl_upper(x, beta / N) / QUANTUM + 0.5)  # D4
@@ -102,7 +85,7 @@ def overtaken(most, x, N, other_x, other, beta, first):
     first: whether it is to come to this one already.
     """
     if other <= 0.0:
-        return 0.5 * overtaken_by_root(most, x, N, other_x, other, 2.0 * beta, first)
+        return 0.5 * trees.overtaken_by_root(most, x, N, other_x, other, 2.0 * beta, first)
     close = most + (-0.5 if first else 0.5) * QUANTUM - 1e-12
     if close >= 1.0:
         return math.inf
@@ -112,8 +95,7 @@ def overtaken(most, x, N, other_x, other, beta, first):
 @inlined
 def put(ep, own, i):
     """Put what is known of arm i into the tree."""
-    o, N, x, none = np.uint64(i) * _8, float(ep.pulls[i]), (ep.mean[i] - own.low) / own.width, -math.inf
-    inside, nodes, beta = own.inside[i], own.tree.nodes, ep.now.beta
+    N, x, inside, beta = float(ep.pulls[i]), (ep.mean[i] - own.low) / own.width, own.inside[i], ep.now.beta
     if own.lil:
         beta = math.log(2.0 * math.log2(2.0 * N) * (own.level * float(len(ep.pulls) - own.k if inside else own.k)))
     if own.gaussian:
@@ -122,18 +104,16 @@ def put(ep, own, i):
         x = min(max(1.0 - x if inside else x, 0.0), 1.0)
     if own.lil:
         x, N = bound(x, N, beta, -math.inf), 0.0
-    elif N > 0.0 and not is_small(own.tree) and bound(x, N, beta, MOST) == MOST:
+    elif N > 0.0 and not trees.is_small(own.tree) and bound(x, N, beta, MOST) == MOST:
         x, N = MOST, 0.0
-    nodes[o + ONE], nodes[o + ONE + _1] = (none, none) if inside else (x, N)
-    nodes[o + OTHER], nodes[o + OTHER + _1] = (x, N) if inside else (none, none)
-    nodes[o + INSIDE], nodes[o + OUTSIDE] = (-ep.mean[i], none) if inside else (none, ep.mean[i])
+    trees.put_bound(own.tree, i, x, N, inside, ep.mean[i], inside)
 
 
 @part
 def renew(ep, own, i):
     """The same in the course of an episode."""
     put(ep, own, i)
-    lead(own.tree, i, bound, overtaken, ep.now.beta, False)
+    trees.lead(own.tree, i, bound, overtaken, ep.now.beta, False)
 
 
 @inlined
@@ -161,7 +141,7 @@ class KLLUCB(TopKAgent):
     low, width = setting(float), setting(float)  # samples are mapped by (x - low) / width
     l, u, gap = per_episode(int), per_episode(int), per_episode(float)  # noqa: E741
     t, beta = per_episode(int), per_episode(float)
-    tree = parts_of(Tree.of)
+    tree = parts_of(trees.Tree.of)
 
     def begin(ep, own):
         """Gather J."""
@@ -170,7 +150,7 @@ class KLLUCB(TopKAgent):
         ep.now.beta = beta_of(ep, own)
         for i in range(len(ep.pulls)):
             put(ep, own, i)
-        build_leads(own.tree, bound, overtaken, ep.now.beta, False)
+        trees.build_leads(own.tree, bound, overtaken, ep.now.beta, False)
 
     def observe(ep, own):
         """J, and the two that decide: l, in J with the least lower bound; u, outside with the largest upper bound."""
@@ -178,15 +158,15 @@ class KLLUCB(TopKAgent):
         ep.now.beta = beta_of(ep, own)
         for i in planned(ep):
             renew(ep, own, i)
-        out, into = misplaced(own.tree, INSIDE, OUTSIDE)
+        out, into = trees.misplaced(own.tree)
         while out >= 0:
             own.inside[out], own.inside[into] = False, True
             renew(ep, own, out)
             renew(ep, own, into)
-            out, into = misplaced(own.tree, INSIDE, OUTSIDE)
-        grow(own.tree, bound, overtaken, ep.now.beta, False)
-        ep.now.l, L, _ = leader(own.tree, OTHER, bound, ep.now.beta, False, arm_at(ep, 0))
-        ep.now.u, U, _ = leader(own.tree, ONE, bound, ep.now.beta, False, arm_at(ep, 1))
+            out, into = trees.misplaced(own.tree)
+        trees.grow(own.tree, bound, overtaken, ep.now.beta, False)
+        ep.now.l, L, _ = trees.leader(own.tree, trees.OTHER, bound, ep.now.beta, False, arm_at(ep, 0))
+        ep.now.u, U, _ = trees.leader(own.tree, trees.ONE, bound, ep.now.beta, False, arm_at(ep, 1))
         ep.now.gap = U - (-L if own.gaussian else 1.0 - L)
 
     def stops(ep, own):

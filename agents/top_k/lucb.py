@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from bandit_envs.kernels import choice, inlined, integer, number, part
+from bandit_envs.kernels import choice, integer, number, part
 
 from ..core import trees
 from ..core.agent import Bools, Floats, Ints, Observation, seen_means
@@ -26,23 +26,6 @@ from ..core.algorithm import Algorithm
 from ..core.confidence import TABULATED, delta_of, lil_table, scale_of, tabulated, tolerance_of
 from ..core.declared import parts_of, per_episode, setting
 from ..core.plans import count_pulls, planned, pull
-from ..core.trees import (
-    INSIDE,
-    ONE,
-    OTHER,
-    OUTSIDE,
-    Rivals,
-    Tree,
-    build_leads,
-    by_line,
-    grow,
-    lead,
-    leader,
-    misplaced,
-    overtaken_by_line,
-    put_running,
-    rivals,
-)
 from .elimination import with_best
 
 WIDTHS = ("hoeffding", "lil")
@@ -61,31 +44,21 @@ MOST_GROWTH = 0.003  # of the scale, since bounds were last put into the tree
 @part
 def measure(ep, own, i):
     """Put the mean and the bounds of arm i into the tree, for widths="lil".   D3"""
-    put_running(own.tree, i, ep.mean[i], tabulated(ep.pulls[i], own.level, own.factor, own.table))
+    trees.put_running(own.tree, i, ep.mean[i], tabulated(ep.pulls[i], own.level, own.factor, own.table))
 
 
 @part
 def put_scaled(ep, own, i, inside):
     """Put the mean of arm i, inside High or not, and the bounds m_i +- scale / sqrt(N_i) into the tree."""
-    o, m, none, nodes = np.uint64(i) * np.uint64(8), ep.mean[i], -math.inf, own.tree.nodes
-    spread, below = 1.0 / math.sqrt(float(ep.pulls[i])), np.uint64(1)
-    width = ep.now.scale * spread
-    nodes[o + ONE], nodes[o + ONE + below] = (none, none) if inside else (m + width, spread)
-    nodes[o + OTHER], nodes[o + OTHER + below] = (-(m - width), spread) if inside else (none, none)
-    nodes[o + INSIDE], nodes[o + OUTSIDE] = (-m, none) if inside else (none, m)
+    m, spread = ep.mean[i], 1.0 / math.sqrt(float(ep.pulls[i]))
+    trees.put_bound(own.tree, i, (-m if inside else m) + ep.now.scale * spread, spread, inside, m, inside)
 
 
 @part
 def renew(ep, own, i, inside):
     """The same in the course of an episode."""
     put_scaled(ep, own, i, inside)
-    lead(own.tree, i, by_line, overtaken_by_line, ep.now.growth, False)
-
-
-@inlined
-def is_high(own, i):
-    """Whether arm i is in High."""
-    return own.tree.nodes[np.uint64(i) * np.uint64(8) + INSIDE] > -math.inf
+    trees.lead(own.tree, i, trees.by_line, trees.overtaken_by_line, ep.now.growth, False)
 
 
 @part
@@ -95,20 +68,20 @@ def scaled_rivals(ep, own, scale):
     if ep.now.growth > MOST_GROWTH * ep.now.scale:
         ep.now.scale, ep.now.growth = scale, 0.0
         for i in range(len(ep.pulls)):
-            put_scaled(ep, own, i, is_high(own, i))
-        build_leads(own.tree, by_line, overtaken_by_line, 0.0, False)
+            put_scaled(ep, own, i, trees.is_inside(own.tree, i))
+        trees.build_leads(own.tree, trees.by_line, trees.overtaken_by_line, 0.0, False)
     else:
         for i in planned(ep):
-            renew(ep, own, i, is_high(own, i))
-    out, into = misplaced(own.tree, INSIDE, OUTSIDE)
+            renew(ep, own, i, trees.is_inside(own.tree, i))
+    out, into = trees.misplaced(own.tree)
     while out >= 0:
         renew(ep, own, out, False)
         renew(ep, own, into, True)
-        out, into = misplaced(own.tree, INSIDE, OUTSIDE)
-    grow(own.tree, by_line, overtaken_by_line, ep.now.growth, False)
-    h, low, _ = leader(own.tree, OTHER, by_line, ep.now.growth, False, 0)
-    l, high, _ = leader(own.tree, ONE, by_line, ep.now.growth, False, 0)  # noqa: E741
-    return Rivals(h, l, high + low)
+        out, into = trees.misplaced(own.tree)
+    trees.grow(own.tree, trees.by_line, trees.overtaken_by_line, ep.now.growth, False)
+    h, low, _ = trees.leader(own.tree, trees.OTHER, trees.by_line, ep.now.growth, False, 0)
+    l, high, _ = trees.leader(own.tree, trees.ONE, trees.by_line, ep.now.growth, False, 0)  # noqa: E741
+    return trees.Rivals(h, l, high + low)
 
 
 class LUCB(Algorithm):
@@ -139,7 +112,7 @@ class LUCB(Algorithm):
     # Hoeffding widths in the tree are scale / sqrt(N), and have grown by growth / sqrt(N) since.
     scale, growth = per_episode(float), per_episode(float)
     h, l, gap = per_episode(int), per_episode(int), per_episode(float)  # noqa: E741
-    tree = parts_of(Tree.of)  # the bounds of the arms; High is inside
+    tree = parts_of(trees.Tree.of)  # the bounds of the arms; High is inside
 
     def begin(ep, own):
         """Every arm has been pulled once: arms 0 .. k - 1 are High until they are ranked."""
@@ -160,7 +133,7 @@ class LUCB(Algorithm):
             for i in planned(ep):
                 measure(ep, own, i)
                 trees.refresh(own.tree, i)
-            found = rivals(own.tree)
+            found = trees.rivals(own.tree)
         else:
             found = scaled_rivals(ep, own, beta_scale(ep.now.t + 1, own))
         ep.now.h, ep.now.l, ep.now.gap = found.h, found.l, found.gap

@@ -1,7 +1,5 @@
 """The environments, single and vector: what they show, record and draw."""
 
-from __future__ import annotations
-
 from .benchmark import BenchmarkTask, benchmark_tasks
 from .catalogue import ENVIRONMENTS, LEARN, register_problem
 from .drawing import View, Viewer, arms_that_matter, boundary_of, image, limits_of, outline

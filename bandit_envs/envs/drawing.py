@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..kernels.checks import require
+from ..kernels.checks import Bools, Floats, require
 from ..kernels.geometry import Polyhedron
 from ..problems import Problem
 from ..problems.task import Task
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 ERRORS = 2.0  # standard errors on each side of an interval
 ROUNDING = 1e-9  # relative, of means that are the same
@@ -144,7 +142,7 @@ def arms_that_matter(pulls: NDArray[np.int64], margin: Floats, answer: Bools, mo
     return best[np.isin(best, list(chosen))]
 
 
-def text(setting: Setting, pulls: NDArray[np.int64], mean: NDArray[np.float64], remaining: int, over: bool) -> str:
+def text(setting: Setting, pulls: NDArray[np.int64], mean: Floats, remaining: int, over: bool) -> str:
     """A table of the arms in decreasing order of their margins, of many arms the 20 that matter most.
 
     `pulls` (K,) or (K, D), `mean` (K,) or (K, D); `remaining`: -1 without a budget; `over`: the episode has ended.
@@ -241,7 +239,7 @@ def _order(view: View) -> NDArray[np.intp]:
     return np.argsort(-view.value, kind="stable")
 
 
-def _colours(answer: NDArray[np.bool_]) -> list[str]:
+def _colours(answer: Bools) -> list[str]:
     return [INSIDE if one else OUTSIDE for one in answer]
 
 
@@ -314,7 +312,7 @@ def _draw_plane(ax: Axes, viewer: Viewer, view: View) -> None:
     ax.tick_params(labelsize=9)
 
 
-def _box(points: NDArray[np.float64], support: Limits | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _box(points: Floats, support: Limits | None) -> tuple[Floats, Floats]:
     """Corners of a box around the points, or around all that samples can be."""
     if support is not None:
         low, high = np.full(2, support[0]), np.full(2, support[1])

@@ -8,9 +8,8 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from numpy import int64
-from numpy.typing import NDArray
 
-from ..kernels import rng
+from ..kernels import Bools, rng
 from ..simulation.simulator import PULLED
 from .drawing import Viewer, Window, image, text
 from .episodes import Array, Environment, Episodes, Info, read_options
@@ -200,7 +199,7 @@ class PureExplorationEnv(Environment, gym.Env[Any, Any]):
             "public_seed": public_seed.copy(),
         }
 
-    def action_masks(self) -> NDArray[np.bool_]:
+    def action_masks(self) -> Bools:
         return super().action_masks()[0]  # type: ignore[no-any-return]
 
     @functools.cached_property

@@ -13,15 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..instances.arms import ends_of
-from ..kernels.checks import as_array
+from ..kernels.checks import Floats, Ints, as_array
 from ..kernels.compiled import part
 from ..kernels.structs import kernel
 from ..problems.task import Task
 from ..simulation.arrays import Simulation
 from ..simulation.simulator import PULLED, Simulator
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Array = NDArray[Any]
 
 MOST_NUMBERS = 2**27  # in the histories of all episodes side by side, which then take 1 GiB

@@ -11,14 +11,11 @@ from numpy.typing import NDArray
 
 from ..instances.arms import Bernoulli
 from ..kernels.belief import EXACT, beta_below
+from ..kernels.checks import Floats, Ints
 from ..kernels.compiled import inlined
 from ..kernels.structs import fleeting, kernel
 from ..problems import BELIEFS, Problem
 from ..problems.task import Task
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-
 
 TINY, HUGE = 1e-300, 1e300  # so that no feature is 0/0 or inf/inf
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..kernels.checks import Floats, Ints
 from ..kernels.compiled import inlined, part
 from ..kernels.rng import DELAY, philox, to_uniform
 from ..kernels.structs import kernel
@@ -24,9 +25,6 @@ from ..simulation.arrays import ENDED, LIVE, SPENT, Simulation
 from ..simulation.playing import allowed, pull_once, spend
 from ..simulation.simulator import MOST_TIMES, PULLED, SKIPPED, UNCHECKED, Simulator, end, stop
 from .history import MOST_NUMBERS, NOTHING, History, Log, note
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 LONGEST = 53 * math.log(2.0)  # means, the longest delay that is drawn: a uniform number has 53 bits
 _LOW, _24, _32, _DELAY = np.uint64(0xFFFFFFFF), np.uint64(24), np.uint64(32), np.uint64(DELAY)

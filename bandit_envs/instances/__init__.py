@@ -1,7 +1,5 @@
 """Arms, named instances, samplers, public data and tables of measurements."""
 
-from __future__ import annotations
-
 from .ab_tests import ABTests
 from .arms import (
     DISTRIBUTIONS,

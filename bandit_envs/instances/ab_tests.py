@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import rng
-from ..kernels.checks import LARGEST, array, choice, integer, number
+from ..kernels.checks import LARGEST, Floats, array, choice, integer, number
 from .arms import Arms, Bernoulli, Categorical, Form, Gaussian
 from .instance import Sampler
 
-Floats = NDArray[np.float64]
 KINDS = ("conversions", "revenue", "marks")
 PRICES = 20  # of a purchase
 

@@ -11,14 +11,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..kernels import rng
-from ..kernels.checks import LARGEST, array, called, integer, interval, number
+from ..kernels.checks import LARGEST, Bools, Floats, array, called, integer, interval, number
 from ..kernels.spellings import spelled
 from .registry import Registry
 
-Floats = NDArray[np.float64]
 Form = dict[str, Any]  # of arms and samplers, JSON-able
 
 BERNOULLI, GAUSSIAN, UNIFORM, CATEGORICAL, RESAMPLED, TABULATED, SHARED, LINE = range(8)  # codes of the distributions
@@ -463,7 +462,7 @@ class FlowLine(Arms):
         self.fill(-mean, mean**2 / 50, table, support=None, sigma=mean.max() / math.sqrt(50))
 
 
-def _refuse(wrong: NDArray[np.bool_], values: Floats, text: str) -> None:
+def _refuse(wrong: Bools, values: Floats, text: str) -> None:
     """An error that names the first of the values that are wrong."""
     if wrong.any():
         raise ValueError(f"{text}, got {values[wrong][0]}")
@@ -528,10 +527,7 @@ def _check_distribution(name: str, kind: Any) -> None:
 
 KINDS = Bernoulli, Gaussian, Uniform, Categorical, Resampled, Tabulated, Shared, FlowLine
 DISTRIBUTIONS: Registry[type[Arms]] = Registry(
-    "distribution",
-    "bandit_envs.distributions",
-    _check_distribution,
-    {kind.distribution: kind for kind in KINDS},
+    "distribution", "bandit_envs.distributions", _check_distribution, {kind.distribution: kind for kind in KINDS}
 )
 
 

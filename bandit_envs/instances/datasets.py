@@ -21,9 +21,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.checks import array, install_hint, integer, number
+from ..kernels.checks import Floats, array, install_hint, integer, number
 from ..kernels.naming import unknown
-from .arms import Categorical, Floats
+from .arms import Categorical
 from .tables import cells_of, measurements, shared_scores
 
 VARIABLE = "BANDIT_ENVS_DATA"

@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import rng
-from ..kernels.checks import LARGEST, choice, errors_of, flag, integer, number, numbers, ours
+from ..kernels.checks import LARGEST, Floats, choice, errors_of, flag, integer, number, numbers, ours
 from .arms import DISTRIBUTIONS, Arms, Bernoulli, Form, Gaussian, Resampled, Shared, check_table
 from .tables import Count, Measurements, measurements, rows_of, shared_scores, within
 
-Floats = NDArray[np.float64]
 MEANS_OFF = 0.05  # how far off the means of a table may be, in units of sigma: tables of quantiles are approximate
 # The priors of the means that a sampler may have, and how many numbers each takes; 0: any number of them.
 KINDS = {"uniform": 2, "normal": 2, "choice": 0, "around": 3}

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import rng
-from ..kernels.checks import LARGEST, array, called, errors_of, integer, number
+from ..kernels.checks import LARGEST, Floats, array, called, errors_of, integer, number
 from ..kernels.naming import parse_call
 from ..kernels.spellings import spelled
 from .ab_tests import ABTests
-from .arms import Arms, Bernoulli, Floats, Form, Gaussian, Shared, Uniform, ends_of, from_dict
+from .arms import Arms, Bernoulli, Form, Gaussian, Shared, Uniform, ends_of, from_dict
 from .instance import Instance, NamedInstance, Sampler, from_table
 from .papers import PAPERS
 from .polyhedra import Polyhedra

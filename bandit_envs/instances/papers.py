@@ -10,16 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..kernels import rng
-from ..kernels.checks import choice, flag, integer, number
+from ..kernels.checks import Floats, choice, flag, integer, number
 from . import datasets, polyhedra
 from .arms import Arms, Bernoulli, Categorical, FlowLine, Form, Gaussian, Resampled, Shared, Uniform, from_dict
 from .instance import OF_TABLES, Instance, NamedInstance, Sampler
 from .tables import measurements, rows_of
-
-Floats = NDArray[np.float64]
 
 
 def _instance(arms: Arms, name: str, defaults: dict[str, dict[str, Any]]) -> Instance:

@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..kernels import rng
-from ..kernels.checks import integer, number
+from ..kernels.checks import Floats, integer, number
 from .arms import Form
 from .instance import Sampler
 
-Floats = NDArray[np.float64]
 Rows = tuple[list[list[float]], list[float]]
 
 

@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import rng
-from ..kernels.checks import flag, integer, number
+from ..kernels.checks import Floats, flag, integer, number
 from .arms import Form, Shared
 from .instance import Sampler
 
-Floats = NDArray[np.float64]
 FARTHEST = 700.0  # logits beyond are cut off: exp of more is no number
 MOST_ROWS = 2**24
 # Ability, spread, difficulty, discrimination and noise: of right and wrong, and of marks.

@@ -25,9 +25,8 @@ from typing import Any, NamedTuple
 from unicodedata import normalize
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..kernels.checks import LARGEST, choice, flag, integer, interval, number, require, within_ends
+from ..kernels.checks import LARGEST, Floats, choice, flag, integer, interval, number, require, within_ends
 from .files import FIRST, Rows, is_empty, plate_rows, plates_in, rows_of_file, unswept
 
 SAID = logging.getLogger("bandit_envs.tables")  # what was read of each table, as the command line shows it
@@ -461,7 +460,7 @@ def _counts_in(
     return {name: j for name, j in found.items() if name not in left} if complete else {}
 
 
-def rows_of(table: Measurements) -> list[NDArray[np.float64]]:
+def rows_of(table: Measurements) -> list[Floats]:
     """The measurements of each arm, (n,) or (n, D)."""
     found: dict[str, list[tuple[float, ...]]] = {name: [] for name in table.arms}
     for one in table.rows:
@@ -503,7 +502,7 @@ def within(table: Measurements, ends: Any) -> Measurements:
     return replace(table, rows=rows)
 
 
-def shared_scores(found: Measurements, missing: float | Sequence[float] | None = None) -> NDArray[np.float64]:
+def shared_scores(found: Measurements, missing: float | Sequence[float] | None = None) -> Floats:
     """The scores of all arms in the rows that they share, (N, K); (N, K, D) of D metrics.
 
     Args:
@@ -694,7 +693,7 @@ def _wide(table: Table, index: str | int | None, told: bool) -> Measurements:
     return Measurements(table.of, names, found, tuple(items), read=line)
 
 
-def _dependent(x: NDArray[np.float64]) -> list[int]:
+def _dependent(x: Floats) -> list[int]:
     """The columns that count by a constant step, or that the others give, beyond chance: their sum, mean, or an end."""
     x = x[:1000]
     steps, full = np.diff(x, axis=0), x[~np.isnan(x).any(axis=1)]
@@ -710,7 +709,7 @@ def _dependent(x: NDArray[np.float64]) -> list[int]:
     return np.flatnonzero(odd).tolist()
 
 
-def _summary(row: NDArray[np.float64], others: NDArray[np.float64], named: bool) -> str:
+def _summary(row: Floats, others: Floats, named: bool) -> str:
     """Whether a row is the "sum" or the "mean" of others, beyond chance where it is not `named` so."""
     found, sums = ~np.isnan(row), np.nansum(others, axis=0)
     means = sums / np.maximum((~np.isnan(others)).sum(axis=0), 1)

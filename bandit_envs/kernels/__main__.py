@@ -1,7 +1,5 @@
 """A helper, which compiles kernels for the process that has started it, see `ahead`."""
 
-from __future__ import annotations
-
 from .ahead import help_out
 
 if __name__ == "__main__":

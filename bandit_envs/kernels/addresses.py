@@ -15,18 +15,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
-from numba import types
-from numba.extending import (
-    NativeValue,
-    infer_getattr,
-    intrinsic,
-    lower_getattr_generic,
-    models,
-    overload_attribute,
-    register_model,
-    typeof_impl,
-    unbox,
-)
+from numba import extending, types
+from numba.extending import intrinsic, overload_attribute
 
 from .ahead import NUMBERS, scalar_of
 from .floor import PLAIN, Attributes, array_of
@@ -169,22 +159,22 @@ def by_address(struct: Struct) -> Struct:
     kind = address_of(_declared(struct))
     names = {"__module__": struct.__module__, "__qualname__": struct.__qualname__, "__doc__": struct.__doc__}
     made: Any = type(struct.__name__, (_Recorded, struct), {**names, "numba_type": kind})
-    typeof_impl.register(made)(lambda one, context: kind)  # type: ignore[no-untyped-call]
+    extending.typeof_impl.register(made)(lambda one, context: kind)  # type: ignore[no-untyped-call]
     return made  # type: ignore[no-any-return]
 
 
-register_model(Address)(models.OpaqueModel)
+extending.register_model(Address)(extending.models.OpaqueModel)
 
 
-@unbox(Address)  # type: ignore[no-untyped-call]
-def _unbox(kind: Address, one: Any, c: Any) -> NativeValue:
+@extending.unbox(Address)  # type: ignore[no-untyped-call]
+def _unbox(kind: Address, one: Any, c: Any) -> extending.NativeValue:
     address = c.builder.alloca(POINTER)
     c.builder.store(POINTER(None), address)
     number = c.pyapi.object_getattr_string(one, "address")
     with c.builder.if_then(c.builder.icmp_unsigned("!=", number, number.type(None))):
         c.builder.store(c.pyapi.long_as_voidptr(number), address)
         c.pyapi.decref(number)
-    return NativeValue(c.builder.load(address), is_error=c.pyapi.c_api_error())  # type: ignore[no-untyped-call]
+    return extending.NativeValue(c.builder.load(address), is_error=c.pyapi.c_api_error())  # type: ignore[no-untyped-call]
 
 
 class _Fields(Attributes):
@@ -270,6 +260,6 @@ def _word(i: int, context: Any, builder: Any, address: Any) -> Any:
 
 
 if not PLAIN:
-    infer_getattr(_Fields)  # type: ignore[no-untyped-call]
-    lower: Any = lower_getattr_generic(Address)  # type: ignore[no-untyped-call]
+    extending.infer_getattr(_Fields)  # type: ignore[no-untyped-call]
+    lower: Any = extending.lower_getattr_generic(Address)  # type: ignore[no-untyped-call]
     lower(_read)

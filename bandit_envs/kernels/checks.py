@@ -17,6 +17,10 @@ from numpy.typing import NDArray
 
 from .spellings import spelled
 
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
 
 def install_hint(extra: str = "evaluation") -> str:
     """How to install what an extra brings: this package is on no index, a checkout of it is installed."""
@@ -111,7 +115,7 @@ def integer(name: str, value: Any, low: float = -math.inf, high: float = math.in
     return x
 
 
-def array(name: str, value: Any) -> NDArray[np.float64]:
+def array(name: str, value: Any) -> Floats:
     """`value` as an array of floats, a copy."""
     try:
         found = np.asarray(value)
@@ -131,7 +135,7 @@ def as_array(value: Any) -> NDArray[Any]:
         return np.empty(0, object)
 
 
-def integers(name: str, value: Any, shape: tuple[int, ...]) -> NDArray[np.int64]:
+def integers(name: str, value: Any, shape: tuple[int, ...]) -> Ints:
     """`value` as int64 of the given shape."""
     if type(value) is np.ndarray and value.dtype is _INT64 and value.shape == shape and value.flags.carray:
         return value
@@ -149,7 +153,7 @@ def integers(name: str, value: Any, shape: tuple[int, ...]) -> NDArray[np.int64]
     return found if found.flags.carray else np.require(found, requirements=["C", "W"]).reshape(shape)
 
 
-def numbers(name: str, value: Any, shape: tuple[int, ...], kinds: str = "biuf") -> NDArray[np.float64]:
+def numbers(name: str, value: Any, shape: tuple[int, ...], kinds: str = "biuf") -> Floats:
     """`value`, an array of the given shape and of one of these kinds of NumPy types, as floats."""
     known = isinstance(value, np.ndarray) and value.dtype.kind in kinds
     if not known or value.shape != shape:
@@ -158,7 +162,7 @@ def numbers(name: str, value: Any, shape: tuple[int, ...], kinds: str = "biuf") 
     return np.asarray(value, np.float64)
 
 
-def mask(name: str, value: Any, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+def mask(name: str, value: Any, shape: tuple[int, ...]) -> Bools:
     """`value` as a mask of the given shape."""
     if type(value) is np.ndarray and value.dtype == np.bool_ and value.shape == shape:
         return value

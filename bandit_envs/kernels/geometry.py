@@ -19,13 +19,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from .checks import array, flag, require
+from .checks import Bools, Floats, array, flag, require
 from .compiled import inlined, part, view
 from .structs import kernel
-
-Floats = NDArray[np.float64]
 
 GENERAL, HALF_SPACE, BOX, UNIT_BOX, SIMPLEX = range(5)  # UNIT_BOX: a box whose rows have norm 1
 TINY = 1e-12  # a length that is rounding error beside unit normals
@@ -330,7 +328,7 @@ class Polyhedron:
         rows, b, unit, bounds, kind, limit = self._kernel
         return np.concatenate([[*rows.shape, kind, limit], *(part.reshape(-1) for part in (rows, b, unit, bounds))])
 
-    def contains(self, x: ArrayLike) -> NDArray[np.bool_]:
+    def contains(self, x: ArrayLike) -> Bools:
         """Whether Ax <= b, (..., D) -> (...) bool; the same as margin(x) >= 0."""
         return self.margin(x) >= 0.0
 

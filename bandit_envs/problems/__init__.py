@@ -1,7 +1,5 @@
 """The problems, one file each; tasks; beliefs about an answer and the look-ahead potential."""
 
-from __future__ import annotations
-
 from .all_good import AllGood
 from .base import Measure, Problem, SetProblem
 from .certificates import CUTOFFS, Deviation, Samples, at_boundary, cutoff, deviations

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..instances.instance import Instance, Sampler
-from ..kernels.checks import flag, number
+from ..kernels.checks import Floats, flag, number
 from ..kernels.routines import carray
 from ..stopping import LEVELS_SCRATCH, Certifier
 from ..stopping.boundaries import range_of
 from ..stopping.statistics import one_instance
-from .base import Arrays, Floats, Measure, Pointer, SetProblem, TaskLike
+from .base import Arrays, Measure, Pointer, SetProblem, TaskLike
 from .potential import ALL_GOOD, Potential
 
 
@@ -90,7 +90,9 @@ class AllGood(SetProblem):
         return 0.0, self.slack
 
     def in_words(self, which: str, nouns: str, unit: str = "", minimize: bool = False) -> str:
-        most, more = (f"{100 * x:g} %" if self.multiplicative else f"{x:g}{unit}" for x in (self.epsilon, self.slack))
+        most, more = (
+            f"{100 * x:.15g} %" if self.multiplicative else f"{x:.15g}{unit}" for x in (self.epsilon, self.slack)
+        )
         near = f" Those up to {more} worse than that may be put on either side."
         return f"{which} are at most {most} worse than the best one?" + near * (self.slack > 0)
 

@@ -16,15 +16,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..instances.instance import Instance, Sampler
-from ..kernels.checks import choice, integer, number
+from ..kernels.checks import Bools, Floats, choice, integer, number
 from ..kernels.compiled import jit
 from ..kernels.geometry import Polyhedron
 from ..kernels.routines import call_routine, routine
 from ..stopping import RHO, Certifier, asking, common, level_of
 from .potential import Potential
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 Arrays = dict[str, NDArray[Any]]  # by their names
 Pointer: TypeAlias = Any  # in a routine, the first element of an array
 

@@ -19,13 +19,9 @@ from __future__ import annotations
 import math
 from typing import Annotated, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
+from ..kernels.checks import Bools, Floats, Ints
 from ..kernels.compiled import inlined, part
 from ..kernels.structs import fleeting, kernel
-
-Floats = NDArray[np.float64]
 
 BOUNDS = ("tightest", "hoeffding")
 CUTOFFS = ("standard-error", "best")
@@ -38,7 +34,7 @@ _HALVINGS = 32  # of the interval in which c* is looked for: delta^c is flat the
 class Samples(NamedTuple):
     """Statistics of each arm of an episode, or of a batch of episodes."""
 
-    pulls: NDArray[np.int64]  # (K,), or (E, K)
+    pulls: Ints  # (K,), or (E, K)
     mean: Floats
     variance: Floats  # with divisor t
 
@@ -176,9 +172,7 @@ def deviations(seen, inside, bound, d):
 
 
 @kernel
-def certify(
-    seen: Annotated[Samples, 2], inside: Annotated[NDArray[np.bool_], 2], bound: Deviation, d: Floats, out: Floats
-):
+def certify(seen: Annotated[Samples, 2], inside: Annotated[Bools, 2], bound: Deviation, d: Floats, out: Floats):
     """Fill out (E,) with delta^c of each episode; 1 where an arm has never been pulled. d: (K,), scratch."""
     for e in range(len(out)):
         all_pulled, one = True, Samples(seen.pulls[e], seen.mean[e], seen.variance[e])

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..instances.instance import Instance, Sampler
-from ..kernels.checks import array, integer, number
+from ..kernels.checks import Floats, array, integer, number
 from ..kernels.routines import carray
 from ..stopping import BERNOULLI, DISTRIBUTION, VARIANCE, Certifier, control_intervals, discoveries, with_moments
 from ..stopping.boundaries import range_of
-from .base import Floats, Measure, Pointer, SetProblem, TaskLike
+from .base import Measure, Pointer, SetProblem, TaskLike
 from .potential import CONTROL, Potential
 
 

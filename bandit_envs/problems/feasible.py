@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..instances.instance import Instance, Sampler
-from ..kernels.checks import array, flag, number
+from ..kernels.checks import Floats, array, flag, number
 from ..kernels.geometry import Polyhedron, margin_of, scratch_size, unpacked
 from ..kernels.routines import carray
 from ..stopping import BOUNDED, DISTRIBUTION, GAUSSIAN, STUDENT, Certifier
-from .base import Floats, Measure, Pointer, SetProblem, TaskLike
+from .base import Measure, Pointer, SetProblem, TaskLike
 from .feasible_measures import hardness, hardness_2
 from .potential import LOCAL, Potential
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ..kernels.addresses import by_address
 from ..kernels.belief import ARMS, BETA, NORMAL, Prior, beta_below, place_and_worth, posterior, prior_of
+from ..kernels.checks import Floats
 from ..kernels.compiled import inlined, part
 from ..kernels.structs import kernel
 from .normal import POINTS, ROOT_2PI, tables, unit_points
@@ -26,7 +27,6 @@ from .potential import (
     LOCAL,
     NODES,
     TOP_K,
-    Floats,
     Potential,
     Table,
     boundary_of,

@@ -9,11 +9,9 @@ import functools
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..kernels.checks import Floats
 from ..kernels.compiled import inlined, part
-
-Floats = NDArray[np.float64]
 
 POINTS = 16  # of an integral
 FAR = 6.5  # standard deviations beyond which a normal distribution has nothing

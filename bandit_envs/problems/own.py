@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from ..instances.instance import Instance, Sampler
-from ..kernels.checks import LARGEST, errors_of, integer, mask, number, numbers
+from ..kernels.checks import LARGEST, Bools, Floats, errors_of, integer, mask, number, numbers
 from ..kernels.geometry import UNDECIDED
 from ..kernels.rng import ARMS_LIMIT
-from .base import Bools, Floats, Measure, Problem, TaskLike
+from .base import Measure, Problem, TaskLike
 from .potential import ALL_GOOD, CONTROL, LOCAL, TOP_K, Potential
 
 

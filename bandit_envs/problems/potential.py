@@ -32,14 +32,13 @@ import math
 from typing import Annotated, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..kernels.belief import BETA, EXACT, beta_below, sampled
+from ..kernels.checks import Floats
 from ..kernels.compiled import inlined, part
 from ..kernels.rng import normal_quantile
 from .normal import POINTS, below, fill_below, part_above, resolved, tolerated
 
-Floats = NDArray[np.float64]
 Table = Annotated[Floats, 2]
 
 LOCAL, TOP_K, ALL_GOOD, CONTROL, SAMPLED = 0, 1, 2, 3, 4  # SAMPLED: see `bandit_envs.problems.sampled`

@@ -21,12 +21,13 @@ from typing import Any
 
 import numpy as np
 
+from ..kernels.checks import Floats, Ints
 from ..kernels.compiled import lean
 from ..kernels.rng import normal_quantiles, orders, root_key
-from .lookahead import BELIEFS, TIED, WIDEST, Ints, Lookahead, read
+from .lookahead import BELIEFS, TIED, WIDEST, Lookahead, read
 from .normal import unit_points
 from .own import defined
-from .potential import SAMPLED, Floats, Potential
+from .potential import SAMPLED, Potential
 
 WORLDS, MOVED, MOST = 32, 8, 2**21  # worlds; how many of them move; means that `margin` is given at once
 SURE, LEAST, TINY, HUGE = 3.0, 1e-9, 1e-200, 1e100  # LEAST: of the largest sd, that of a margin which varies

@@ -13,10 +13,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..instances.registry import names_alone
-from ..kernels.checks import LARGEST, SLACK, called, choice, flag, integer, interval, number
+from ..kernels.checks import LARGEST, SLACK, Bools, called, choice, flag, integer, interval, number
 from ..kernels.naming import json_of, unknown
 from ..kernels.rng import ARMS_LIMIT, PULLS_LIMIT
 from ..stopping import RHO, Certifier
@@ -221,7 +220,7 @@ class Task:
             return float(min(np.max(pulls), self.items))
         return float(np.sum(pulls) if self.cost is None else np.dot(self.cost, pulls))
 
-    def affords(self, pulls: Any) -> NDArray[np.bool_]:
+    def affords(self, pulls: Any) -> Bools:
         """Which arms the budget pays for once more after so many pulls of the arms, (K,)."""
         if self.cost == ROW:
             return np.asarray(pulls) < (self.purse if self.purse < (self.items or 0) else math.inf)

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..instances.instance import Instance, Sampler
-from ..kernels.checks import number
+from ..kernels.checks import Floats, number
 from ..stopping import Certifier
 from ..stopping.boundaries import range_of
-from .base import Floats, SetProblem, TaskLike
+from .base import SetProblem, TaskLike
 from .potential import LOCAL, Potential
 from .threshold_measures import hardness
 
@@ -49,8 +49,8 @@ class Threshold(SetProblem):
             raise ValueError(f"threshold must lie in the support {support} of the arms, got {self.threshold}")
 
     def in_words(self, which: str, nouns: str, unit: str = "", minimize: bool = False) -> str:
-        question = f"{which} have a mean of {self.threshold:g}{unit} or {'less' if minimize else 'more'}?"
-        near = f" Those within {self.tolerance:g}{unit} of it may be put on either side."
+        question = f"{which} have a mean of {self.threshold:.15g}{unit} or {'less' if minimize else 'more'}?"
+        near = f" Those within {self.tolerance:.15g}{unit} of it may be put on either side."
         return question + near * (self.tolerance > 0)
 
     def mirrored(self, pivot: float) -> dict[str, object] | None:

@@ -20,11 +20,9 @@ import heapq
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from ..kernels.checks import number
-
-Floats = NDArray[np.float64]
+from ..kernels.checks import Floats, number
 
 ALPHA = 1.35  # the paper's choice in section 5
 NEGLIGIBLE = 1e-290  # c D^2 below this counts as 0; above it, all sums stay within the range of floats

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..instances.instance import Instance, Sampler
-from ..kernels.checks import choice, integer, number
+from ..kernels.checks import Bools, Floats, choice, integer, number
 from ..kernels.routines import carray
 from ..stopping import BOUNDED, DISTRIBUTION, LEVELS_SCRATCH, STUDENT, Certifier
-from .base import Arrays, Bools, Floats, Measure, Pointer, Problem, TaskLike
+from .base import Arrays, Measure, Pointer, Problem, TaskLike
 from .certificates import BOUNDS, CUTOFFS, Deviation, Samples, certify
 from .potential import TOP_K, Potential, largest
 
@@ -80,7 +80,7 @@ class TopK(Problem):
         super().check(task, source)
 
     def in_words(self, which: str, nouns: str, unit: str = "", minimize: bool = False) -> str:
-        k, off, near = self.k, f"{self.epsilon:g}{unit}", "Those in it may be {0} worse than the best {1}."
+        k, off, near = self.k, f"{self.epsilon:.15g}{unit}", "Those in it may be {0} worse than the best {1}."
         if k == 1:
             near = "One that is at most {0} worse is right, too."
         elif self.criterion == "aggregate":

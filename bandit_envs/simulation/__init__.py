@@ -1,7 +1,5 @@
 """Episodes in compiled code: pulls, samples, and whole episodes of a kernel."""
 
-from __future__ import annotations
-
 from .arrays import AHEAD, BLOCK, ENDED, LIVE, Simulation
 from .playing import Playing, Quiet, block_of_pulls, draw_ahead, open_block, player, pull, pull_once, quiet_until, spend
 from .sampling import enter, join, statistics

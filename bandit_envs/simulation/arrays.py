@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.addresses import by_address
+from ..kernels.checks import Floats, Ints
 
 BLOCK = 64  # episodes side by side
 FIRST, AHEAD = 8, 32  # samples of an arm that are drawn at once: at first, and at most
@@ -18,8 +19,6 @@ NOBODY = np.uint64(2**64 - 1)
 # answer is still to come.
 LIVE, ENDED, SPENT = 0, 1, 2
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
 

@@ -14,9 +14,8 @@ import functools
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..kernels.checks import SLACK
+from ..kernels.checks import SLACK, Ints
 from ..kernels.compiled import inlined, part
 from ..kernels.rng import arm_word, philox, to_uniform
 from ..kernels.routines import call_routine
@@ -24,7 +23,6 @@ from ..kernels.structs import Kernel, arguments_of, assemble, fleeting, places_o
 from .arrays import AHEAD, ENDED, FIRST, LIVE, Simulation
 from .sampling import enter, statistics
 
-Ints = NDArray[np.int64]
 _0 = np.uint64(0)
 
 

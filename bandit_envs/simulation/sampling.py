@@ -16,18 +16,8 @@ from typing import Any
 import numpy as np
 
 from ..instances.arms import BERNOULLI, CATEGORICAL, GAUSSIAN, LINE, RESAMPLED, SHARED, TABULATED, UNIFORM
+from ..kernels import rng
 from ..kernels.compiled import inlined, part, view
-from ..kernels.rng import (
-    arm_word,
-    binomial,
-    block_of_quantiles,
-    gamma,
-    next_uniform,
-    normal_quantile,
-    open_counter,
-    philox,
-    to_uniform,
-)
 from ..kernels.routines import routine
 from .arrays import Simulation
 
@@ -122,7 +112,7 @@ def _bernoulli(sim, u, at, d):
 
 @inlined
 def _gaussian(sim, u, at, d):
-    return sim.parameters[at + d] + sim.parameters[at + sim.rules.D + d] * normal_quantile(u)
+    return sim.parameters[at + d] + sim.parameters[at + sim.rules.D + d] * rng.normal_quantile(u)
 
 
 @inlined
@@ -265,13 +255,13 @@ def _single(sim, e, a, o, n, times):
         for d in range(D):
             sim.sample[np.int64(e) * D + d] = _next_rows(sim, o, at, n, times, d, D)
     else:
-        c1, ends, known = arm_word(a, n), (sim.rules.low, sim.rules.high), statistics(sim)
+        c1, ends, known = rng.arm_word(a, n), (sim.rules.low, sim.rules.high), statistics(sim)
         k0, k1, episode = sim.key[0, e], sim.key[1, e], sim.episode[e]
         w0 = w1 = w2 = w3 = np.uint64(0)
         for d in range(D):
             if d % 2 == 0 and not (ROW and d > 0):
-                w0, w1, w2, w3 = philox(np.uint64(n), c1, episode, np.uint64(d // 2) * NEXT_BLOCK, k0, k1)
-            u = to_uniform(w0, w1) if d % 2 == 0 or ROW else to_uniform(w2, w3)
+                w0, w1, w2, w3 = rng.philox(np.uint64(n), c1, episode, np.uint64(d // 2) * NEXT_BLOCK, k0, k1)
+            u = rng.to_uniform(w0, w1) if d % 2 == 0 or ROW else rng.to_uniform(w2, w3)
             y = sample(sim, u, at, d)
             put(float(n), ends, y, o * D + d, known)
             sim.sample[np.int64(e) * D + d] = y
@@ -287,15 +277,15 @@ def _draws(sim, e, a, n, many, at):
     u, x, episode, parameters = sim.work.rows[0], sim.work.ahead[at:], sim.episode[e], sim.parameters
     k0, k1, zero = sim.key[0, e], sim.key[1, e], np.uint64(0)
     for i in range(count):
-        w0, w1, _, _ = philox(index + i, arm_word(a, index + i), episode, zero, k0, k1)
-        u[i] = to_uniform(w0, w1)
+        w0, w1, _, _ = rng.philox(index + i, rng.arm_word(a, index + i), episode, zero, k0, k1)
+        u[i] = rng.to_uniform(w0, w1)
     if DISTRIBUTION == BERNOULLI:
         p = parameters[place]
         for i in range(count):
             x[i] = 1.0 if u[i] < p else 0.0
     elif DISTRIBUTION == GAUSSIAN:
         mean, sd = parameters[place], parameters[place + 1]
-        block_of_quantiles(u, count, sim.work.spare, x)
+        rng.block_of_quantiles(u, count, sim.work.spare, x)
         for i in range(count):
             x[i] = mean + sd * x[i]
     else:
@@ -324,13 +314,15 @@ def _scalars(sim, n):
             pulls[i], mean[i], variance[i] = float(m) + 1.0, means[o], variances[o]
     else:
         for i in range(n):
-            w0, w1, _, _ = philox(count[i], arm_word(arm[i], count[i]), episode[i], np.uint64(0), key0[i], key1[i])
-            u[i] = to_uniform(w0, w1)
+            w0, w1, _, _ = rng.philox(
+                count[i], rng.arm_word(arm[i], count[i]), episode[i], np.uint64(0), key0[i], key1[i]
+            )
+            u[i] = rng.to_uniform(w0, w1)
         if DISTRIBUTION == BERNOULLI:
             for i in range(n):
                 x[i] = 1.0 if u[i] < parameters[at[i]] else 0.0
         elif DISTRIBUTION == GAUSSIAN:
-            block_of_quantiles(u, n, work.spare, x)
+            rng.block_of_quantiles(u, n, work.spare, x)
             for i in range(n):
                 x[i] = parameters[at[i]] + parameters[at[i] + np.uint64(1)] * x[i]
         else:
@@ -365,7 +357,7 @@ def _rows(sim, n):
     at, samples, x = work.place, work.rows, work.sample
     ends, known = (sim.rules.low, sim.rules.high), statistics(sim)
     for i in range(n):
-        at[i], c1[i] = _place(sim, offset[i], c1[i]), arm_word(c1[i], c0[i])
+        at[i], c1[i] = _place(sim, offset[i], c1[i]), rng.arm_word(c1[i], c0[i])
     if DISTRIBUTION == SHARED:
         for i in range(n):
             o, t = np.int64(offset[i]), np.int64(c0[i])
@@ -375,12 +367,12 @@ def _rows(sim, n):
     for pair in range(1 if ROW else (D + 1) // 2):
         c3, even, odd = np.uint64(pair) * NEXT_BLOCK, samples[2 * pair], samples[2 * pair + 1]
         for i in range(n):
-            w0, w1, w2, w3 = philox(c0[i], c1[i], c2[i], c3, work.key0[i], work.key1[i])
-            even[i], odd[i] = to_uniform(w0, w1), to_uniform(w2, w3)
+            w0, w1, w2, w3 = rng.philox(c0[i], c1[i], c2[i], c3, work.key0[i], work.key1[i])
+            even[i], odd[i] = rng.to_uniform(w0, w1), rng.to_uniform(w2, w3)
     if DISTRIBUTION == GAUSSIAN:
         for d in range(D):
             y = samples[d]
-            block_of_quantiles(y, n, work.spare, x)
+            rng.block_of_quantiles(y, n, work.spare, x)
             for i in range(n):
                 place = np.int64(at[i])
                 y[i] = parameters[place + d] + parameters[place + D + d] * x[i]
@@ -433,8 +425,8 @@ def _bulk(sim, e, a, o, n, times):
             for d in range(D):
                 if d % 2 == 0 and not (ROW and d > 0):
                     c3 = np.uint64(d // 2) * NEXT_BLOCK
-                    w0, w1, w2, w3 = philox(np.uint64(t) & _LOW, arm_word(a, t), episode, c3, k0, k1)
-                u = to_uniform(w0, w1) if d % 2 == 0 or ROW else to_uniform(w2, w3)
+                    w0, w1, w2, w3 = rng.philox(np.uint64(t) & _LOW, rng.arm_word(a, t), episode, c3, k0, k1)
+                u = rng.to_uniform(w0, w1) if d % 2 == 0 or ROW else rng.to_uniform(w2, w3)
                 x = sample(sim, u, at, d) - low
                 if t == n:
                     first[d] = x
@@ -446,17 +438,17 @@ def _bulk(sim, e, a, o, n, times):
             shift = s[d] - times * first[d]
             m2[d] -= shift * shift / times
     else:
-        open_counter(counter, k0, k1, episode, a, n)
+        rng.open_counter(counter, k0, k1, episode, a, n)
         if DISTRIBUTION == BERNOULLI:
             for d in range(D):
-                hits = float(binomial(counter, times, parameters[at + d]))
+                hits = float(rng.binomial(counter, times, parameters[at + d]))
                 s[d] = hits
                 m2[d] = hits * (times - hits) / times
         elif DISTRIBUTION == GAUSSIAN:
             for d in range(D):
                 mu, sd = parameters[at + d], parameters[at + D + d]
-                s[d] = times * mu + sd * math.sqrt(times) * normal_quantile(next_uniform(counter))
-                m2[d] = sd * sd * 2.0 * gamma(counter, 0.5 * (times - 1)) if times > 1 else 0.0
+                s[d] = times * mu + sd * math.sqrt(times) * rng.normal_quantile(rng.next_uniform(counter))
+                m2[d] = sd * sd * 2.0 * rng.gamma(counter, 0.5 * (times - 1)) if times > 1 else 0.0
         elif ROW:
             categorical = DISTRIBUTION == CATEGORICAL
             values = sim.rules.columns if categorical else np.int64(parameters[at + 1])
@@ -470,7 +462,7 @@ def _bulk(sim, e, a, o, n, times):
                 else:
                     p = 1.0 / values
                 last = v == values - 1 or p >= mass
-                hits = left if last else binomial(counter, left, p / mass)
+                hits = left if last else rng.binomial(counter, left, p / mass)
                 mass -= p
                 left -= hits
                 for d in range(D):

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..instances.arms import BERNOULLI, Arms, check_table, ends_of
-from ..kernels import rng
+from ..kernels import Floats, Ints, rng
 from ..kernels.ahead import expect
 from ..kernels.compiled import inlined, part
 from ..kernels.rng import philox
@@ -27,9 +27,6 @@ from ..kernels.structs import kernel
 from .arrays import BLOCK, ENDED, LIVE, NOBODY, SPENT, Rules, Simulation, Work
 from .playing import allowed, block_of_pulls, open_block, pay
 from .sampling import blocks_of_pulls, bulk_pulls, samples_ahead, single_pulls
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 _0, _1, _2, _32, _BLOCK, _PUBLIC = (np.uint64(x) for x in (0, 1, 2, 32, BLOCK, rng.PUBLIC))
 

@@ -1,7 +1,5 @@
 """Evidence against the nearest instance on which an answer is wrong, and certificates that come of it."""
 
-from __future__ import annotations
-
 from .asking import counted_arms
 from .authors import own_numbers, pair_alternative, report_pair
 from .betting import BETS, SHARES, adapted
@@ -20,7 +18,7 @@ from .boundaries import (
     VARIANCE,
     arm_penalty,
     enough,
-)  # fmt: skip
+)
 from .bounds import Arms, pair_bound, pair_bounds
 from .certifier import Certifier, common, level_of, nearest_alternative, with_moments
 from .control import HOPED_AT, TOLERANCE_AT, comparison_value

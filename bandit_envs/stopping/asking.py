@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from ..kernels.checks import choice, ours
+from ..kernels.checks import Bools, Floats, choice, ours
 from .boundaries import COMMON, D_AT, DEPENDENT, DISTRIBUTION, RHO_AT, VARIANCE
 from .certifier import OWN, Certifier, common, with_moments
 from .distributions import PAIRED
@@ -20,7 +20,6 @@ from .statistics import Arms, Statistics, answers, check_support, moments_like, 
 if TYPE_CHECKING:
     from .game import Game
 
-Floats = NDArray[np.float64]
 BETTING = ("threshold", "top-k", "all-good", "polyhedron", "control")  # kinds that know bounded samples
 
 
@@ -105,11 +104,11 @@ def paired_certifier(
     return Certifier.of(f"{'best' if best else plain.kind}-paired", K, numbers, *own, *rest, scratch=size)
 
 
-def counted_arms(scratch: Floats, K: int) -> NDArray[np.bool_]:
+def counted_arms(scratch: Floats, K: int) -> Bools:
     """Of tables, which arms a row must still show before it counts, (E, K), by the scratches of E episodes."""
     from .paired import SIZE  # late, as it is not needed before
 
-    counts: NDArray[np.bool_] = (scratch[:, SIZE + K : SIZE + 2 * K] != 0.0) | (scratch[:, :1] == 0.0)
+    counts: Bools = (scratch[:, SIZE + K : SIZE + 2 * K] != 0.0) | (scratch[:, :1] == 0.0)
     return counts
 
 

@@ -5,8 +5,6 @@ value is the logarithm of its GLR statistic beyond the threshold, by the distrib
 name; docs/own-problem.md has a routine that is made of these.
 """
 
-from __future__ import annotations
-
 import math
 
 from ..kernels.compiled import inlined, part, view

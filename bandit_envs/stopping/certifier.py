@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.checks import choice, errors_of, flag, interval, number
+from ..kernels.checks import Floats, Ints, choice, errors_of, flag, interval, number
 from ..kernels.compiled import part, view
 from ..kernels.routines import call_routine, routine
 from ..kernels.structs import kernel
@@ -21,12 +21,9 @@ from .distributions import BOUNDED, CODES, GAUSSIAN, PAIRED
 from .scale import Trial, is_borne_out, trial
 from .versions import version
 
-Ints = NDArray[np.int64]
-
 DECIDED = ("threshold", "top-k", "all-good", "control")  # their search may end before the closest one is known
 OWN = "own"  # the kind of a routine that a user has written
 
-Floats = NDArray[np.float64]
 Table = Annotated[Floats, 2]
 
 

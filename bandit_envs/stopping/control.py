@@ -7,8 +7,6 @@ in        An arm in the answer is wrong where one of its coordinates is too low:
 out       An arm left out is wrong where no coordinate is too low: one test is enough, and each pays for all D.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -29,8 +29,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..kernels.checks import Floats
 from .distributions import CODES
-from .game_alternatives import Distribution, Floats, Measured, Sets, listed
+from .game_alternatives import Distribution, Measured, Sets, listed
 
 ACCURACY = 8e-7  # relative, of the value of the game: how far the two bounds may be apart
 ROUNDS = 500  # at most, in which alternatives are let in

@@ -15,17 +15,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..kernels.checks import Bools, Floats, Ints
 from ..kernels.compiled import inlined, jit
 from .boundaries import LEVELS_SCRATCH
 from .distributions import BERNOULLI, GAUSSIAN, curvature, divergence, slope
 from .levels import EACH, Search, level, others_at
 from .swaps import Swaps, best_dual, dual, search
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 STEPS = 100  # of a root finder
 EXCHANGES = 2  # of one arm each, in a set that has been found: so many sets beside it
 SEARCHED = 2000  # sets of arms that are looked at in a search for the nearest ones
@@ -310,7 +307,7 @@ class _Halves(_Wide):
         side, count = np.sign(raised), np.abs(raised)
         W = np.broadcast_to(w, raised.shape)
 
-        def free(mu: Floats) -> NDArray[np.bool_]:  # a mean of 0 or 1 stays there until its pull is outweighed
+        def free(mu: Floats) -> Bools:  # a mean of 0 or 1 stays there until its pull is outweighed
             return (count > 0) & (distribution.gaussian | ((mu > 0) & (mu < 1)))
 
         def rise(x: Floats) -> tuple[Floats, Floats]:

@@ -18,8 +18,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..kernels.checks import Floats, Ints
 from ..kernels.compiled import part
 from ..kernels.structs import kernel
 from .betting import BETS, BETS_SCRATCH, SHARES
@@ -28,7 +28,6 @@ from .distributions import BOUNDED, GAUSSIAN, Move
 from .nearest import moved_to, paired
 from .values import RHOS
 
-Floats = NDArray[np.float64]
 WEIGHTS = (0.25, 0.4, 0.2, 0.1, 0.05)  # of `RHOS`: they sum to 1
 STEPS = 40  # halvings of an interval, or doublings
 
@@ -117,9 +116,7 @@ def _ends_of_columns(scores, pulls, needs, capitals, found):
             found[i, side] = low if side == 0 else 1.0 - low
 
 
-def arm_intervals(
-    numbers: Floats, pulls: NDArray[np.int64], mean: Floats, variance: Floats, level: float | Floats
-) -> Floats:
+def arm_intervals(numbers: Floats, pulls: Ints, mean: Floats, variance: Floats, level: float | Floats) -> Floats:
     """The ends of the intervals of scalar arms, (K, 2): both right at all times, but with probability `level`, or (K,).
 
     Of the numbers of `common` for "gaussian", "student" or "bounded" samples; pulls, mean (K,), at least one pull, and
@@ -130,7 +127,7 @@ def arm_intervals(
     return found
 
 
-def column_intervals(scores: Floats, pulls: NDArray[np.int64], level: float | Floats) -> Floats:
+def column_intervals(scores: Floats, pulls: Ints, level: float | Floats) -> Floats:
     """The same, (K, 2), of the columns of a table: scores (K, N) in [0, 1], NaN where a row failed."""
     found, needs = np.empty((len(pulls), 2)), np.broadcast_to(2.0 / np.asarray(level), len(pulls)).copy()
     _ends_of_columns(np.ascontiguousarray(scores), pulls, needs, np.empty(len(BETS)), found)

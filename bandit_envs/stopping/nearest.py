@@ -31,20 +31,9 @@ from typing import Any
 import numpy as np
 
 from ..kernels.compiled import inlined, part
+from . import boundaries
 from .betting import bet_arm, bet_pair, bounded_at
-from .boundaries import (
-    BOUNDARY,
-    COMMON,
-    D_AT,
-    MIXTURE,
-    NEEDED,
-    NONE,
-    PAIRS_AT,
-    VARIANCE,
-    distribution_of,
-    enough,
-    refresh,
-)
+from .boundaries import BOUNDARY, COMMON, D_AT, MIXTURE, NEEDED, NONE, PAIRS_AT, VARIANCE, enough
 from .bounds import Arms, pair_bounds
 from .contrasts import CONTRAST, pair_evidence
 from .distributions import BOUNDED, Arm, Move, arm_cost, divergence, pair_cost
@@ -114,7 +103,7 @@ def level(numbers, value, arms, alternatives):
 def moved_to(numbers, mean, scratch, i, mu):
     """The value of moving arm i to mu, alone."""
     K = len(mean)
-    if distribution_of(numbers) == BOUNDED and numbers[BOUNDARY] != NONE:
+    if boundaries.distribution_of(numbers) == BOUNDED and numbers[BOUNDARY] != NONE:
         if mu == mean[i]:  # which may lie beyond the range: by rounding, or as the 0 of an arm never pulled
             return 0.0
         return bet_arm(numbers, bounded_at(numbers, mean, scratch, i), mu, scratch[5 * K :])
@@ -129,7 +118,7 @@ def paired(numbers, mean, scratch, i, j, move, needed, plenty=math.inf):
     It is enough to know that it does not reach `needed`, or that it does reach `plenty`. Means and scales beyond what
     can be squared are no evidence: -inf.
     """
-    if distribution_of(numbers) == BOUNDED and numbers[BOUNDARY] != NONE:
+    if boundaries.distribution_of(numbers) == BOUNDED and numbers[BOUNDARY] != NONE:
         lower, raised = bounded_at(numbers, mean, scratch, i), bounded_at(numbers, mean, scratch, j)
         return bet_pair(numbers, lower, raised, move.a, move.b, move.floor, needed, scratch[5 * len(mean) :])
     value = pair_evidence(numbers, arm_at(mean, scratch, i), arm_at(mean, scratch, j), move, needed, plenty)
@@ -140,8 +129,8 @@ def paired(numbers, mean, scratch, i, j, move, needed, plenty=math.inf):
 def again(given, i, j, move):
     """Whether the pair of the last look still is not excluded; it is reported then."""
     numbers, pulls, mean, variance, scratch, _, out = given
-    refresh(numbers, pulls, mean, variance, scratch, i, i + 1)
-    refresh(numbers, pulls, mean, variance, scratch, j, j + 1)
+    boundaries.refresh(numbers, pulls, mean, variance, scratch, i, i + 1)
+    boundaries.refresh(numbers, pulls, mean, variance, scratch, j, j + 1)
     needed = numbers[NEEDED]
     is_open = paired(numbers, mean, scratch, i, j, move, needed, needed) < needed
     if is_open:
@@ -157,14 +146,14 @@ def threshold_nearest(given, is_ready=False):
     threshold of the plug-in answer. `is_ready`: the scratch already holds what `refresh` makes.
     """
     numbers, pulls, mean, variance, scratch, inside, out = given
-    K, distribution, needed = len(pulls), distribution_of(numbers), numbers[NEEDED]
+    K, distribution, needed = len(pulls), boundaries.distribution_of(numbers), numbers[NEEDED]
     fall, rise, theta = numbers[COMMON], numbers[COMMON + 1], numbers[COMMON + 2]
     decides, is_asked, least, found = needed > -math.inf, inside[0] >= 0, math.inf, 0
     first = arm_of(out[1], K) if decides else 0
     for n in range(K):
         i = after(first, n, K)
         if not is_ready:
-            refresh(numbers, pulls, mean, variance, scratch, i, i + 1)
+            boundaries.refresh(numbers, pulls, mean, variance, scratch, i, i + 1)
         if not is_asked:
             inside[i] = pulls[i] > 0 and mean[i] >= theta
         mu = min(mean[i], fall) if inside[i] else max(mean[i], rise)
@@ -268,7 +257,7 @@ def top_k_nearest(given):
     if inside[0] < 0:
         best_inside(pulls, mean, k, inside)
     if not decides:
-        refresh(numbers, pulls, mean, variance, scratch, 0, K)
+        boundaries.refresh(numbers, pulls, mean, variance, scratch, 0, K)
         mark_twins(pulls, mean, scratch, inside, out[2:])
     least, i, j = nearest_pair(given, epsilon, first, second)
     if decides:
@@ -277,7 +266,7 @@ def top_k_nearest(given):
     for a in range(K):
         inside[a] %= TWIN
     out[0] = level(numbers, least, 2, top_k_alternatives(K, k, epsilon))
-    report_pair(out, distribution_of(numbers), mean, scratch, i, j, move)
+    report_pair(out, boundaries.distribution_of(numbers), mean, scratch, i, j, move)
 
 
 @part
@@ -285,7 +274,7 @@ def bound_pairs(given, i, move, limit):
     """Fill the end of out (K,) with what pairs of arm i, which is lowered, are worth beyond a limit at least."""
     numbers, pulls, mean, variance, scratch, _, out = given
     K, bound = len(pulls), out[2 + 2 * len(pulls) :]
-    refresh(numbers, pulls, mean, variance, scratch, 0, K)
+    boundaries.refresh(numbers, pulls, mean, variance, scratch, 0, K)
     need = limit + BOUNDS_SPARE - (math.log1p(-CONTRAST) if numbers[PAIRS_AT] != 0.0 else 0.0)
     arms = Arms(mean, scratch[2 * K : 3 * K], scratch[3 * K : 4 * K])
     pair_bounds(numbers, arms, i, True, move, need, False, bound)
@@ -304,7 +293,7 @@ def nearest_to(given, i, move, second, side, least):
     K, needed, found, evaluated = len(mean), numbers[NEEDED], -1, 0
     decides = needed > -math.inf
     if decides:
-        refresh(numbers, pulls, mean, variance, scratch, i, i + 1)
+        boundaries.refresh(numbers, pulls, mean, variance, scratch, i, i + 1)
     for m in range(K):
         j = after(second, m, K)
         if j == i or (side >= 0 and inside[j] != side):
@@ -315,7 +304,7 @@ def nearest_to(given, i, move, second, side, least):
         if evaluated >= K and out[2 + 2 * K + j] > 0.0:
             continue
         if decides and evaluated < K:
-            refresh(numbers, pulls, mean, variance, scratch, j, j + 1)
+            boundaries.refresh(numbers, pulls, mean, variance, scratch, j, j + 1)
         evaluated += 1
         value = paired(numbers, mean, scratch, i, j, move, needed, needed if decides else least)
         if value < least:
@@ -352,7 +341,7 @@ def all_good_nearest(given, inside_alone=False):
     NEEDED + 0, + 1, + 2: of an arm in the answer, left out by one arm, and by all.
     """
     numbers, pulls, mean, variance, scratch, inside, out = given
-    K, distribution, needed = len(pulls), distribution_of(numbers), numbers[NEEDED]
+    K, distribution, needed = len(pulls), boundaries.distribution_of(numbers), numbers[NEEDED]
     move = Move(numbers[COMMON], numbers[COMMON + 1], numbers[COMMON + 2])
     decides, first, best = needed > -math.inf, 0, -1
     if inside[0] < 0:
@@ -366,7 +355,7 @@ def all_good_nearest(given, inside_alone=False):
         if looks and again(given, first, second, move):
             return
     else:
-        refresh(numbers, pulls, mean, variance, scratch, 0, K)
+        boundaries.refresh(numbers, pulls, mean, variance, scratch, 0, K)
     best = best_of(pulls, mean) if best < 0 else best
     least_in, least_out = math.inf, math.inf
     i_in = j_in = low = high = 0
@@ -382,7 +371,7 @@ def all_good_nearest(given, inside_alone=False):
                 return
         elif inside[i]:  # there is so much slack that it must fall below 0
             if decides:
-                refresh(numbers, pulls, mean, variance, scratch, i, i + 1)
+                boundaries.refresh(numbers, pulls, mean, variance, scratch, i, i + 1)
             value = moved_to(numbers, mean, scratch, i, min(mean[i], 0.0))
             if value < least_in:
                 least_in, i_in = value, i
@@ -446,13 +435,13 @@ def by_one(numbers, pulls, mean, variance, scratch, i, best, enough_already=math
     The search begins with the best arm, and ends at a value of `enough_already` or more. A pair costs no more than
     to move one of its arms alone; so most are decided without the cheapest move of both.
     """
-    K, distribution, needed = len(mean), distribution_of(numbers), numbers[NEEDED + 1]
+    K, distribution, needed = len(mean), boundaries.distribution_of(numbers), numbers[NEEDED + 1]
     move, m = half_space(numbers), mean[i]
     decides, low, short = needed > -math.inf, move.a * m + move.b, needed - AT_MOST
     most, better, quick = -math.inf, best, False
     if decides:
         quick, far = distribution != BOUNDED, (mean[best] - move.b) / move.a
-        refresh(numbers, pulls, mean, variance, scratch, i, i + 1)
+        boundaries.refresh(numbers, pulls, mean, variance, scratch, i, i + 1)
         alone = arm_cost(distribution, scratch[2 * K + i], m, scratch[4 * K + i], far)
         if quick and far >= move.floor and alone < short:
             return most, better
@@ -462,7 +451,7 @@ def by_one(numbers, pulls, mean, variance, scratch, i, best, enough_already=math
         if j == i or not mean[j] > low:
             continue
         if decides:
-            refresh(numbers, pulls, mean, variance, scratch, j, j + 1)
+            boundaries.refresh(numbers, pulls, mean, variance, scratch, j, j + 1)
         if quick and arm_cost(distribution, scratch[2 * K + j], mean[j], scratch[4 * K + j], low) < short:
             continue
         value = paired(numbers, mean, scratch, j, i, move, max(needed, most), needed if decides else math.inf)
@@ -486,7 +475,7 @@ def by_all(numbers, pulls, mean, variance, scratch, i, best, enough_already):
     for n in range(K):
         j = after(first, n, K)
         if decides:
-            refresh(numbers, pulls, mean, variance, scratch, j, j + 1)
+            boundaries.refresh(numbers, pulls, mean, variance, scratch, j, j + 1)
         plenty = needed if decides else least
         better = paired(numbers, mean, scratch, j, i, move, needed, plenty) if j != i else math.inf
         if better < least:

@@ -16,24 +16,7 @@ import numpy as np
 
 from ..kernels.compiled import inlined, part
 from .boundaries import COMMON, D_AT
-from .paired import (
-    ARMS,
-    FIRST,
-    IN,
-    MOST,
-    OFF,
-    OPEN,
-    OUT,
-    OVER,
-    PRIOR,
-    ROUNDING,
-    SINGLE,
-    SIZE,
-    bet_of,
-    report,
-    settle,
-    table_of,
-)
+from .paired import ARMS, FIRST, IN, MOST, OFF, OPEN, OUT, OVER, PRIOR, ROUNDING, SIZE, bet_of, report, settle, table_of
 
 
 def limits_of(kind: str, own: Any, ranges: Any) -> Any:
@@ -93,7 +76,7 @@ def threshold_paired(given):
     """
     numbers, pulls, mean, scores, scratch, inside, out = given
     K, D, answered, least = len(pulls), np.int64(numbers[D_AT]), inside[0] >= 0, math.inf
-    T, M = table_of(numbers, K, scratch, 0, 0, SINGLE), (len(numbers) - COMMON - 5) // (FIRST + D)
+    T, M = table_of(numbers, K, scratch, 0, 0, numbers[:0]), (len(numbers) - COMMON - 5) // (FIRST + D)
     limits = numbers[COMMON : COMMON + M * (FIRST + D)].reshape((M, FIRST + D))
     at, need = SIZE + ARMS * K, K / T.delta
     known = scratch[at : at + 4 * K * M].reshape((K, M, 4))  # sum and squares of r x, capitals that it is kept, and not

@@ -17,37 +17,12 @@ and what is decided then does not depend on who was pulled first: so this proces
 in any order of pulls.
 """
 
-from __future__ import annotations
-
 import math
 
 from ..kernels.compiled import inlined, part
+from . import paired
 from .boundaries import COMMON
-from .paired import (
-    ENDLESS,
-    FAILED,
-    MOST,
-    OPEN,
-    OUT,
-    OVER,
-    ROUNDING,
-    ROWS,
-    SINGLE,
-    SIZE,
-    SPREAD,
-    TRAIL,
-    add_row,
-    bet_of,
-    close,
-    is_next,
-    lead_of,
-    look_at,
-    note_failure,
-    rank,
-    report,
-    settle,
-    table_of,
-)
+from .paired import ENDLESS, FAILED, MOST, OPEN, OUT, OVER, ROUNDING, ROWS, SINGLE, SIZE, SPREAD, TRAIL
 
 RIVALS = 3  # arms that one bet is on, at most
 ONE, EACH = 0.1, 0.2  # the sum of squares that BestArm imagines before the first row, and their mean
@@ -95,7 +70,7 @@ def note_row(T):
     note = T.trail[int(n)]
     note[: LAST + 1] = -1.0
     if T.head[FAILED] != 0.0:
-        rank(T)
+        paired.rank(T)
     for i in range(len(T.order)):
         everyone &= T.counts[i] != 0.0
     note[V_AT] = (ONE + T.head[SPREAD]) / (n + ONE / EACH)
@@ -146,7 +121,7 @@ def score_of(T, scores, i, n):
 @inlined
 def growth_of(hope, variance, most):
     """How much a bet makes the ln of a capital grow in a row, about."""
-    bet = bet_of(hope, variance, most)
+    bet = paired.bet_of(hope, variance, most)
     return bet * hope - 0.5 * bet * bet * (variance + hope * hope)
 
 
@@ -194,7 +169,7 @@ def take_in_best(T, scores, b, n, e):
             m, on = m + max(-lead_then(T, note, a, b, n)[0] / left, -1.0), on + 1.0
     share = 1.0 / max(on, 1.0)
     D, m = D * share, m * share
-    bet = bet_of(hope, note[V_AT] * (1.0 + share) / 2.0, 1.0 + m) if on > 0.0 and m < 1.0 else 0.0
+    bet = paired.bet_of(hope, note[V_AT] * (1.0 + share) / 2.0, 1.0 + m) if on > 0.0 and m < 1.0 else 0.0
     factor, need, rest = 1.0 + bet * (D - m), 1.0 / T.delta, T.whole * (1.0 + ROUNDING) - n - 1.0
     T.better[b] = min(T.better[b] * factor, MOST)
     out = T.better[b] >= need
@@ -222,7 +197,7 @@ def decide_best(T, e):
     for i in range(K):
         if T.verdict[i] == OUT:
             T.counts[i] = 0.0
-    rank(T)
+    paired.rank(T)
     for i in range(K):
         if T.counts[i] != 0.0 and T.taken[i] == n and (leader < 0 or T.order[i] > T.order[leader]):
             leader = i
@@ -230,13 +205,13 @@ def decide_best(T, e):
         leader = int(T.trail[int(n) - 1, 0])  # it was asked in the last row
         T.verdict[leader], T.counts[leader] = OPEN, 1.0
     c = int(T.head[CHAMPION]) - 1
-    if c < 0 or T.counts[c] == 0.0 or known or lead_of(T, leader, c)[0] > STAY * e * n:
+    if c < 0 or T.counts[c] == 0.0 or known or paired.lead_of(T, leader, c)[0] > STAY * e * n:
         c = leader
     begin_pairs(T, c)
     T.head[CHAMPION], over, least = c + 1.0, 1.0, math.inf
     for b in range(K):
         if T.verdict[b] == OPEN and b != c:
-            lead, both = lead_of(T, c, b)
+            lead, both = paired.lead_of(T, c, b)
             if known and T.taken[b] >= n and e > 0.0 and both > 0.0 and lead + e * both >= -ROUNDING * n:
                 T.pairs[0, c, b] = 0.0
             settled = e > 0.0 and T.pairs[0, c, b] == 0.0
@@ -244,7 +219,7 @@ def decide_best(T, e):
             if not settled:
                 over, least = 0.0, min(least, T.better[b] * T.enough[0, c, b])
     T.head[OVER] = over
-    settle(T, math.log(least) if least > 0.0 else 0.0)
+    paired.settle(T, math.log(least) if least > 0.0 else 0.0)
 
 
 @part
@@ -263,7 +238,7 @@ def catch_up(T, scores, pulls, e):
             for i in range(len(T.row)):
                 y = score_of(T, scores, i, n) if T.taken[i] > n else 0.0
                 if i != b and T.taken[i] > n and math.isnan(x + y):
-                    note_failure(T)
+                    paired.note_failure(T)
                     gap = (0.0 if math.isnan(x) else x) - (0.0 if math.isnan(y) else y)
                     T.gaps[min(i, b), max(i, b)] += gap if b < i else -gap
                     T.gaps[max(i, b), min(i, b)] += 1.0
@@ -281,19 +256,19 @@ def catch_up(T, scores, pulls, e):
 def best_paired(given):
     """TopK with k = 1, with the numbers of `top_k_nearest`."""
     numbers, pulls, mean, scores, scratch, inside, out = given
-    K, answered, T = len(pulls), inside[0] >= 0, table_of(numbers, len(pulls), scratch, 1, 1, SINGLE, True)
+    K, answered, T = len(pulls), inside[0] >= 0, paired.table_of(numbers, len(pulls), scratch, 1, 1, SINGLE, True)
     e = numbers[COMMON + 1] / T.width
     while True:
         if catch_up(T, scores, pulls, e):
             continue
-        if not is_next(T, pulls):
+        if not paired.is_next(T, pulls):
             break
         note_row(T)
         for b in range(K):
             if T.counts[b] != 0.0:
                 take_in_best(T, scores, b, int(T.head[ROWS]), e)
-        look_at(T, scores)
-        add_row(T)
+        paired.look_at(T, scores)
+        paired.add_row(T)
         decide_best(T, e)
     known, c = T.head[OVER] == 0.0 and T.head[ROWS] >= T.whole, max(int(T.head[CHAMPION]) - 1, 0)
     for i in range(K):
@@ -303,5 +278,5 @@ def best_paired(given):
     T.answer[:] = 0.0
     T.answer[c] = 1.0
     if known:
-        close(T, e)
-    report(T, pulls, inside, out, answered)
+        paired.close(T, e)
+    paired.report(T, pulls, inside, out, answered)

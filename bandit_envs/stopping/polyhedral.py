@@ -24,8 +24,6 @@ BERNOULLI, STUDENT and BOUNDED leave the tolerance out of account for arms in th
 projection that the active-set method leaves undecided counts as distance 0, which certifies nothing.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

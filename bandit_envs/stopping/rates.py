@@ -19,9 +19,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from ..kernels.checks import array, choice, number
+from ..kernels.checks import Bools, Floats, Ints, array, choice, number
 from ..kernels.compiled import part
 from ..kernels.structs import kernel
 from .boundaries import COMMON, D_AT, VARIANCE, Given, refresh
@@ -29,7 +29,6 @@ from .control import above, nearest_of
 from .distributions import Move
 from .nearest import best_of, by_one, moved_to, paired
 
-Floats = NDArray[np.float64]
 SIDED = {"threshold": 0, "all-good": 1, "control": 2}  # kinds whose arms have evidence of their own
 RATES = ("familywise", "fdr")
 DOUBLINGS, HALVINGS = 100, 60  # of the search for the end of an interval
@@ -96,7 +95,7 @@ def sides(certifier: Any, pulls: ArrayLike, mean: ArrayLike, variance: ArrayLike
     return found
 
 
-def discoveries(evidence: ArrayLike, level: float, rate: str = "familywise") -> NDArray[np.bool_]:
+def discoveries(evidence: ArrayLike, level: float, rate: str = "familywise") -> Bools:
     """The arms that are found, a mask (..., K).
 
     Args:
@@ -108,7 +107,7 @@ def discoveries(evidence: ArrayLike, level: float, rate: str = "familywise") -> 
         raise ValueError("evidence must be numbers, got nan")
     n = np.maximum((found > -math.inf).sum(axis=-1, keepdims=True), 1)
     if choice("rate", rate, RATES) == "familywise":
-        mask: NDArray[np.bool_] = found >= np.log(n / level)
+        mask: Bools = found >= np.log(n / level)
         return mask
     ranked = -np.sort(-found, axis=-1)
     enough = ranked >= np.log(n / (level * np.arange(1, found.shape[-1] + 1)))
@@ -161,9 +160,7 @@ def _ends(numbers, pulls, mean, variance, scratch, inside, out, is_lift, need, f
             found[i, side] = far
 
 
-def control_intervals(
-    certifier: Any, pulls: NDArray[np.int64], mean: Floats, variance: Floats, level: float, lift: bool
-) -> Floats:
+def control_intervals(certifier: Any, pulls: Ints, mean: Floats, variance: Floats, level: float, lift: bool) -> Floats:
     """The ends of the intervals, (K, 2), of mean / control - 1 (`lift`), or of mean - control.
 
     All are right at all times at once with probability 1 - level, whatever has chosen the pulls. Infinite (a lift's low

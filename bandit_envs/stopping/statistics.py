@@ -8,9 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..kernels.checks import mask
+from ..kernels.checks import Floats, mask
 
-Floats = NDArray[np.float64]
 MOST_PULLS = 2**62  # of an arm
 
 

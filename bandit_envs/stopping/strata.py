@@ -22,13 +22,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from ..kernels.checks import require
+from ..kernels.checks import Bools, Floats, Ints, require
 from ..kernels.compiled import jit, part
 from .lifts import HOPED, NEAR_HOPED, TILTS, WEIGHTS
-
-Floats = NDArray[np.float64]
 
 EACH, LAST = slice(None), slice(-1, None)  # of the strata
 LOST = 1e-18  # a term of a sum that is left out, as a part of the largest
@@ -113,7 +111,7 @@ def unlike_spreads(squares: Floats, free: Floats) -> bool:
     return bool(require("scipy.special", "a test of spreads").chdtrc(len(free) - 1, off) <= UNLIKE)
 
 
-def tables(control: int, n: Any, other: Any, is_binary: bool = False) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+def tables(control: int, n: Any, other: Any, is_binary: bool = False) -> tuple[Floats, Floats, Bools]:
     """n, the other table, and where a stratum says something of an arm, (S, K); a ValueError for what is no such."""
     n, other = np.array(n, np.float64), np.array(other, np.float64)
     if n.ndim != 2 or not n.size or n.shape != other.shape or not 0 <= control < n.shape[1]:
@@ -123,7 +121,7 @@ def tables(control: int, n: Any, other: Any, is_binary: bool = False) -> tuple[F
     return n, other, (n > 0) & (n[:, [control]] > 0) & (np.arange(n.shape[1]) != control)
 
 
-def differences(n: Any, mean: Any, control: int) -> tuple[NDArray[np.bool_], Floats, Floats]:
+def differences(n: Any, mean: Any, control: int) -> tuple[Bools, Floats, Floats]:
     """Where a stratum says something of an arm, (S, K); its mean less the control's; 1 / n_i + 1 / n_c, else 1."""
     n, mean, there = tables(control, n, mean)
     d, v = mean - mean[:, [control]], 1.0 / np.maximum(n, 1.0) + 1.0 / np.maximum(n[:, [control]], 1.0)
@@ -149,7 +147,7 @@ class Stratified:
     evidence: Floats
     effect: Floats
     same: Floats
-    counts: NDArray[np.int64]
+    counts: Ints
     spread: float
     unlike: bool
     _nats: Any  # of edges (K,), 1 or -1, and which strata: nats against "in no stratum beyond", (S, K)

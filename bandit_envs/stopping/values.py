@@ -9,8 +9,6 @@ mixture of likelihood ratios for the whole alternative (docs/certificates-theory
 Bernoulli arms are sub-Gaussian with sigma = 1/2 too: both mixtures share the weight, as `LIKELIHOOD` says.
 """
 
-from __future__ import annotations
-
 import math
 
 from ..kernels.compiled import inlined, part

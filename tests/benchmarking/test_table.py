@@ -22,9 +22,9 @@ SLOW = ("ppo", "look-ahead", "racing", "lil-ucb")
 
 
 def test_every_cell_has_a_digest() -> None:
-    rows = printed()
+    rows, tasks = printed(), {task.name for some in ("v2", "quick-v2-text") for task in benchmark_tasks(some)}
     assert len({(task, agent) for task, agent, _ in rows}) >= len(rows) - len(benchmark_tasks())
-    assert {task for task, _, _ in rows} == {task.name for task in benchmark_tasks()}
+    assert {task for task, _, _ in rows} == tasks
     assert all(len(digest) == 16 for _, _, digest in rows)
 
 

@@ -6,6 +6,7 @@ import json
 import re
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -203,7 +204,7 @@ READ: dict[str, tuple[int, int] | tuple[int, ...]] = {
     "```\nPULL teal, 3 times\n```": (0, 3),
     "> PULL `teal` 3": (0, 3),
     "- PULL teal.": (0, 1),
-    "PULL teal\nPULL teal": (0, 1),
+    "<think>\nPULL red 3\nNo, the other one.\n</think>\n\nPULL teal 2": (0, 2),
     "PULL teal 0003": (0, 3),
 }
 UNREAD = {
@@ -220,6 +221,10 @@ UNREAD = {
     "PULL teal 99999999999": "from 1 to",
     "PULL teal 999999999999999999999999": "PULL is followed",
     "PULL teal ٣": "PULL is followed",
+    "PULL teal\nPULL teal": "got 2",
+    "I would not\nPULL teal 9\nbut maybe `PULL red 3`": "not the last line",
+    "ANSWER teal,\nred,\nblue": "not the last line",
+    "<think>\nPULL teal": "none",
     "PULL teal\nPULL red": "got 2",
     "PULL teal\nANSWER red": "got 2",
     "ANSWER": "ANSWER is followed",
@@ -280,6 +285,9 @@ NO_CALLS = [
     '{"name": "pull", "arguments": {"arm": "teal", "times": true}}',
     "{}",
     '{"name": "pull", "arguments": {"arm": "teal", "times": 1' + "0" * 5000 + "}}",
+    '{"name": "pull", "arguments": {"arm": "teal", "number": 5}}',
+    '{"name": "pull", "arguments": {"arm": "teal", "times": 1, "times": 5}}',
+    '{"name": "pull", "arguments": {"arm": "teal"}, "then": "answer"}',
     '{"name": "answer", "arguments": {"arms": [["teal"]]}}',
     '{"name": "answer", "arguments": {"arms": {"teal": 1}}}',
 ]
@@ -303,7 +311,7 @@ def test_what_is_unreadable_costs_nothing_until_patience_ends() -> None:
             said, reward, over, cut, info = text.step("ANSWER " + text.names[0])
             assert (reward, over, cut) == (0.0, False, False)
             assert info == {"unreadable": "An answer holds 3, got 1."}
-            assert "Reply with one command" in said
+            assert "The last line of your reply is one command" in said
         text.step(f"PULL {text.names[4]} 2")
         env.step({"arm": 4, "times": 2, "answer": np.zeros(10, np.int8)})
     assert alike(text._seen, env.unwrapped._observe())
@@ -327,6 +335,7 @@ def test_a_spent_budget_asks_for_the_answer() -> None:
     _, _, over, _, info = text.step(f"PULL {text.names[1]}")
     assert not over
     assert "answer now" in info["unreadable"]
+    assert "PULL" not in text.step("hm")[0]  # of what is allowed
     said, reward, over, *_ = text.step("ANSWER none")
     assert over
     assert f"It scores {reward:.4g}." in said
@@ -370,16 +379,73 @@ def test_the_control_and_guardrails_are_said() -> None:
     assert "is the control" in text.step(f"ANSWER {text.names[0]}")[4]["unreadable"]
 
 
-@pytest.mark.parametrize("what", ALL)
-def test_no_truth_is_said(what: str) -> None:
-    """No message has a true mean in it, to five digits."""
-    _, text = pair(*ALL[what], view="table")
+DRAWN = ["Threshold", "AllGood", "TopK", "Feasible", "BestArm", "guardrails", "batch", "delay", "pull_cost"]
+
+
+def leaks(what: str, extra: str = "") -> list[float]:
+    """The true means, drawn evenly on [0, 1], that stand in a message of an episode, to three digits or more.
+
+    Means of k results, k up to 40, are left out: no false alarm is by these.
+    """
+    problem, how = ALL[what]
+    _, text = pair(problem, {**how, "instance": "sampler(arms=6)"} if what == "Threshold" else how)
     said = [text.reset(seed=8)[0]]
-    means, names, env = np.ravel(text.unwrapped._core.means), text.names, text.unwrapped
-    while not env._over and len(said) < 16 and env.task.affords(text.narrator.asked(text._seen)).all():
+    names = text.names
+    while not text._over and len(said) < 16 and int(text._seen["remaining"][0]):
         said.append(text.step(f"PULL {names[len(said) % len(names)]}")[0])
-    assert len(said) > 4 or what == "prices"
-    assert not [mean for mean in means for one in said if f"{mean:.5g}" in one and len(f"{mean:.5g}") > 5]
+    assert len(said) > 12
+    means = np.ravel(text.unwrapped._core.means).tolist()
+    known = {f"{k / n:.3f}" for n in range(1, 41) for k in range(n + 1)}
+    wanted = [mean for mean in means if f"{mean:.3f}" not in known]
+    assert wanted
+    said.append(extra.format(mean=wanted[0]))
+    return [mean for mean in wanted if any(f"{mean:.3f}"[1:] in one or repr(mean)[1:6] in one for one in said)]
+
+
+@pytest.mark.parametrize("what", DRAWN)
+def test_no_truth_is_said(what: str) -> None:
+    assert leaks(what) == []
+    assert leaks(what, "teal: {mean:.4f}")
+    assert leaks(what, "teal: {mean!r}")
+
+
+def test_numbers_are_said_exactly() -> None:
+    """Defect: six digits made another task of them."""
+    close = {"distribution": "gaussian", "mean": [10000.02, 10000.05, 10000.08], "sd": 0.01}
+    _, text = pair("Threshold", {"instance": close, "threshold": 10000.0512})
+    assert "a mean of 10000.0512 or more" in text.reset(seed=0)[0]
+    _, text = pair("BestArm", {"instance": "sampler(arms=2)", "budget": 10**8, "cost": [1234567.25, 1.0]})
+    assert "1234567.25" in text.reset(seed=0)[0]
+    _, text = pair("AllGood", {"epsilon": 0.12345678})
+    assert "0.12345678" in text.reset(seed=0)[0]
+
+
+def test_what_a_press_costs_is_said_with_the_score() -> None:
+    _, text = pair("BestArm", {"instance": {"distribution": "bernoulli", "mean": [0.9, 0.1]}, "pull_cost": 0.05})
+    said, _ = text.reset(seed=0)
+    assert "Each press costs 0.05, which comes off the score" in said
+    text.step(f"PULL {text.names[0]} 4")
+    said, reward, *_ = text.step(f"ANSWER {text.names[0]}")
+    assert "less 0.2 for what it took" in said
+
+
+def test_what_is_left_to_spend_is_said() -> None:
+    """Defect: it was rounded up to 1 while some arm could be paid."""
+    _, text = pair("BestArm", {"instance": "sampler(arms=2)", "budget": 2, "cost": [0.6, 0.2]})
+    text.reset(seed=0)
+    assert "Left to spend: 0.8." in text.step(f"PULL {text.names[0]} 2")[0]
+    assert "Left to spend: 0.6." in text.step(f"PULL {text.names[1]}")[0]
+    _, text = pair("BestArm", {"instance": "score-tables(K=3, N=20)", "budget": 5, "cost": "row"})
+    text.reset(seed=0)
+    assert "Left to spend: 0; some presses are free" in text.step(f"PULL {text.names[0]} 5")[0]
+    assert "does not pay for" in text.step(f"PULL {text.names[0]}")[4]["unreadable"]
+
+
+def test_none_is_offered_where_it_can_be() -> None:
+    for tools, word in ((False, "ANSWER none"), (True, "an empty list")):
+        for problem, there in (("Threshold", True), ("AllGood", False), ("TopK", False)):
+            _, text = pair(problem, {"k": 2} if problem == "TopK" else {}, tool_calls=tools)
+            assert (word in text.reset(seed=0)[0]) == there
 
 
 def test_it_is_an_environment_as_gymnasium_has_them() -> None:
@@ -509,3 +575,10 @@ def test_limits_in_words() -> None:
 
 def test_all_problems_are_in_words() -> None:
     assert {*PLAIN} == {name for name in PROBLEMS if PROBLEMS[name].__module__.startswith("bandit_envs.")}
+
+
+def test_the_page_shows_what_is_said(capsys: Any) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "language-models.md").read_text()
+    code, printed = re.findall(r"^```python\n(.*?)^```\n\n```\n(.*?)^```", page, re.M | re.S)[0]
+    exec(code, {})
+    assert capsys.readouterr().out == printed

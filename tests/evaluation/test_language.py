@@ -71,8 +71,11 @@ def test_nonsense_ends_with_a_score_of_0() -> None:
     assert (result.column("one", "score") == 0).all()
     assert not result.column("one", "correct").any()
     assert (result.column("one", "total_pulls") == 0).all()
-    for name, count in zip(COUNTS, (4, 0, 4), strict=True):
+    for name, count in zip(COUNTS, (4, 0, 4, 1), strict=True):
         assert (result.column("one", name) == count).all()
+    assert (
+        agents.play(LanguageAgent(nonsense), "TopK", env_kwargs={"k": 3}).score == 0
+    )  # not that of the plug-in answer
     size = run(LanguageAgent(nonsense), "TopK", env_kwargs={"k": 3})  # an answer has to be given
     assert (size.column("one", "score") == 0).all()
 
@@ -178,7 +181,7 @@ def test_replies_of_any_letters_are_kept(tmp_path: Path) -> None:
         return "\ud800 \x00 \u202e"
 
     for _ in range(2):
-        found = run(LanguageAgent(odd, store=tmp_path / "odd.db", wait=0), episodes=2)
+        found = run(LanguageAgent(odd, name="odd", store=tmp_path / "odd.db", wait=0), episodes=2)
         assert (found.column("one", "unreadable") == 3).all()
     assert asked[0] == 6
 
@@ -192,14 +195,14 @@ def test_replies_that_are_no_text_are_refused_at_once(reply: object) -> None:
 def test_limits_end_a_run_that_goes_on_from_there(tmp_path: Path) -> None:
     store = tmp_path / "replies.db"
     for most in ({"max_calls": 30}, {"max_tokens": 300}):
-        one = LanguageAgent(lsa, view="raw", store=store, **most)
+        one = LanguageAgent(lsa, name="lsa", view="raw", store=store, **most)
         with pytest.raises(
             EndpointError, match=f"{next(iter(most))}=.* of lsa is reached.*{store}.*goes on from there"
         ):
             run(one)
         assert one.spent()[list(most) == ["max_tokens"]] >= [*most.values()][0]
-    assert LanguageAgent(lsa, store=store).spent()[0] < 100
-    again = LanguageAgent(lsa, view="raw", store=store, max_calls=10_000, max_tokens=10**6)
+    assert LanguageAgent(lsa, name="lsa", store=store).spent()[0] < 100
+    again = LanguageAgent(lsa, name="lsa", view="raw", store=store, max_calls=10_000, max_tokens=10**6)
     assert (run(again).column("one", "score") == run("lsa").column("one", "score")).all()
 
 
@@ -238,14 +241,16 @@ def test_after_an_unreadable_reply_the_model_sees_what_was_wrong() -> None:
     assert (result.column("one", "score") == run("lsa", episodes=2).column("one", "score")).all()
     assert (result.column("one", "unreadable") * 2 == result.column("one", "calls")).all()
     assert [one["role"] for one in heard[-1]] == ["system", "user", "assistant", "user"]
-    assert heard[-1][3]["content"].startswith("A reply has one command, got none.")
+    assert heard[-1][3]["content"].startswith("A reply ends with one command, and got none.")
 
 
 def test_stores_have_no_prompts_and_no_keys(tmp_path: Path) -> None:
     def model(messages: Any, key: str = SECRET) -> str:
         return by_rule("lsa", messages)
 
-    one = LanguageAgent(model, view="raw", system="A prompt that is nobody's business", store=tmp_path / "replies.db")
+    one = LanguageAgent(
+        model, name="model", view="raw", system="A prompt that is none of your business", store=tmp_path / "replies.db"
+    )
     run(one, out=tmp_path / "out")
     files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
     assert sum(b"So far so good." in one for one in files) == 1
@@ -265,20 +270,24 @@ def test_stores_have_no_prompts_and_no_keys(tmp_path: Path) -> None:
 def test_it_is_an_agent_like_others() -> None:
     one = LanguageAgent(lsa, view="raw")
     small = gym.make("bandit_envs/TopK-v0", instance="sampler(arms=3)", k=1, budget=30)
-    for check in ("single_is_batch", "evaluate", "actions_arm", "repeats", "no_global_state", "pickles", "ties"):
+    for check in ("single_is_batch", "evaluate", "repeats", "no_global_state", "pickles", "ties"):
         testing._run(LanguageAgent(rarest, view="raw"), getattr(testing, f"check_{check}"), small)
     trace = agents.play(one, "Threshold", env_kwargs=TAO, seed=3)
     assert trace.score == agents.play("lsa", "Threshold", env_kwargs=TAO, seed=3).score
-    env = gym.make("bandit_envs/Threshold-v0", **TAO)  # single arms are actions
-    agent = agents.make(one, env)
-    other, state, own = agents.make("lsa", env), None, None
+    env = gym.make("bandit_envs/Threshold-v0", actions="full", **TAO)
+    agent, other, state, own = agents.make(one, env), agents.make("lsa", env), None, None
     seen, _ = env.reset(seed=2)
     over = False
     while not over:
         action, state = agent.predict(seen, state)
         same, own = other.predict(seen, own)
-        assert action == same
+        if seen["remaining"][0]:
+            assert (action["arm"], action["times"]) == (same["arm"], same["times"])
+        else:
+            assert (action["answer"] == same["answer"]).all()
         seen, _, over, *_ = env.step(action)
+    with pytest.raises(ValueError, match="actions='full'"):
+        agents.make(one, gym.make("bandit_envs/Threshold-v0"))  # its answer would be another one
 
 
 @pytest.mark.parametrize(
@@ -323,12 +332,12 @@ def test_the_benchmark_plays_it_in_a_process_of_its_own(tmp_path: Path) -> None:
             file.write(f"{os.getpid()}\n")
         return nonsense(messages), 2
 
-    found = agents.benchmark(LanguageAgent(where, store=tmp_path / "replies.db"), ["text-best-delta"])
+    found = agents.benchmark(LanguageAgent(where, name="where", store=tmp_path / "replies.db"), ["text-best-delta"])
     processes = (tmp_path / "calls.log").read_text().splitlines()
     assert str(os.getpid()) not in processes
     assert len(processes) == found.table["calls"].sum() == 3 * 30  # the answers at its own stops are the same calls
     assert found.table["tokens"].sum() == 2 * len(processes)
-    agents.benchmark(LanguageAgent(where, store=tmp_path / "replies.db"), ["text-best-delta"])
+    agents.benchmark(LanguageAgent(where, name="where", store=tmp_path / "replies.db"), ["text-best-delta"])
     assert len((tmp_path / "calls.log").read_text().splitlines()) == len(processes)
 
 
@@ -348,9 +357,10 @@ def test_bad_settings_are_refused_where_they_enter(tmp_path: Path) -> None:
         (lsa, {"wait": -1}, "wait"),
         (lsa, {"max_calls": 1.5}, "max_calls"),
         (lsa, {"max_tokens": -2}, "max_tokens"),
-        (lsa, {"store": tmp_path / "none" / "x.db"}, "none"),
-        (lsa, {"store": tmp_path / "text.db"}, "text.db"),
-        (lsa, {"store": tmp_path}, str(tmp_path)),
+        (lsa, {"store": tmp_path / "x.db"}, "name="),
+        (lsa, {"name": "lsa", "store": tmp_path / "none" / "x.db"}, "none"),
+        (lsa, {"name": "lsa", "store": tmp_path / "text.db"}, "text.db"),
+        (lsa, {"name": "lsa", "store": tmp_path}, str(tmp_path)),
     ]
     for complete, how, said in cases:
         with pytest.raises(ValueError, match=said):
@@ -371,3 +381,85 @@ def test_text_tasks_have_sixty_turns_at_most() -> None:
     assert all(max(task.kwargs.get("budget", 0), task.kwargs.get("max_pulls", 0)) < 60 for task in tasks)
     assert not {task.name for task in tasks} & {task.name for task in benchmark_tasks("v2")}
     assert all(task.ships and task.scored and not np.isnan(task.uniform) for task in tasks)
+
+
+def test_whoever_has_no_answer_at_the_end_of_max_pulls_scores_0() -> None:
+    def only_pulls(messages: Any) -> str:
+        return f"PULL {messages[0]['content'].splitlines()[0].partition(': ')[2].split(',')[0]} 3"
+
+    kwargs = {"delta": 0.1, "max_pulls": 20}
+    result = run(LanguageAgent(only_pulls), "BestArm", env_kwargs=kwargs)
+    assert (result.column("one", "forfeited") == 1).all()
+    assert (result.column("one", "score") == 0).all()
+    assert agents.play(LanguageAgent(only_pulls), "BestArm", env_kwargs=kwargs).score == 0
+
+
+@pytest.mark.parametrize("how", [{"rows": "none"}, {"precision": 0.3}], ids=["sums", "precision"])
+def test_sums_beside_other_agents(how: dict[str, Any]) -> None:
+    """Defect: KeyError, once all calls were made."""
+    both = {"early": LanguageAgent(early, view="history"), "uniform": "uniform"}
+    result = agents.evaluate(both, "Threshold", episodes=40, env_kwargs=TAO, progress=False, **how)
+    summary = result.summary().set_index("agent")
+    assert summary.loc["early", "calls"] == 11
+    assert np.isnan(summary.loc["uniform", "calls"])
+
+
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, StopIteration, asyncio.CancelledError])
+def test_functions_that_end_the_program_are_named(error: type[BaseException]) -> None:
+    """Defect: it hung for ever."""
+
+    def leaving(messages: Any) -> str:
+        raise error("no key")
+
+    async def leaving_later(messages: Any) -> str:
+        raise error("no key")
+
+    for one in (leaving, leaving_later)[: 1 if error is StopIteration else 2]:
+        with pytest.raises(EndpointError, match="no key"):
+            run(LanguageAgent(one, retries=0, timeout=20), episodes=1)
+    assert (run(LanguageAgent(nonsense), episodes=1).column("one", "score") == 0).all()  # the loop lives
+
+
+def test_late_calls_count_and_their_replies_are_kept() -> None:
+    """Defect: with time limits, calls were made beyond max_calls, and what had been paid for was lost."""
+    asked = [0]
+
+    def slow(messages: Any) -> str:
+        asked[0] += 1
+        time.sleep(0.3)
+        return nonsense(messages)
+
+    one = LanguageAgent(slow, timeout=0.1, retries=9, wait=0.4, max_calls=5, at_once=4)
+    run(one, episodes=1)  # each reply comes after its limit, and is there at the next try
+    assert asked[0] == 3 == one.spent()[0]
+    with pytest.raises(EndpointError, match=r"max_calls=5 of slow is reached"):
+        run(one, episodes=2, seed=9)
+    assert asked[0] <= 5
+
+
+def test_two_models_of_one_function_are_two_agents(tmp_path: Path) -> None:
+    """Defect: the second one had the results of the first in the same folder."""
+
+    def endpoint(model: str) -> Any:
+        def complete(messages: Any) -> str:
+            return f"{model}: hm"
+
+        return complete
+
+    kwargs: dict[str, Any] = {"out": tmp_path / "out", "episodes": 2}
+    run(LanguageAgent(endpoint("a")), **kwargs)
+    run(LanguageAgent(endpoint("a")), **kwargs)
+    with pytest.raises(ValueError, match="holds another evaluation"):
+        run(LanguageAgent(endpoint("b")), **kwargs)
+
+
+def test_a_wrong_function_is_not_asked_again() -> None:
+    tries = [0]
+
+    def wrong(messages: Any) -> str:
+        tries[0] += 1
+        return messages.content  # type: ignore[no-any-return]
+
+    with pytest.raises(EndpointError, match="called 1x"):
+        run(LanguageAgent(wrong, wait=60.0), episodes=1)
+    assert tries[0] == 1

@@ -192,7 +192,8 @@ def unresolved(code: str) -> list[str]:
             if isinstance(one, ast.Import | ast.ImportFrom):
                 exec(ast.unparse(one), {"__name__": "tried"})
         except ImportError as error:
-            if find_spec(str(error.name).partition(".")[0]):  # of other packages nothing can be said here
+            spec = find_spec(str(error.name).partition(".")[0])
+            if spec and spec.origin:  # of other packages, and of folders of examples, nothing can be said here
                 lost.append(str(error))
     return lost
 

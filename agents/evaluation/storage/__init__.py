@@ -15,16 +15,6 @@ from .places import WriteError, place_of
 from .store import Store
 
 __all__ = [
-    "RefusedError",
-    "Store",
-    "WriteError",
-    "add_tables",
-    "calls",
-    "claimed",
-    "clear",
-    "holds",
-    "lacking",
-    "opened",
-    "place_of",
-    "root_of",
-]
+    "RefusedError", "Store", "WriteError", "add_tables", "calls", "claimed", "clear", "holds", "lacking", "opened",
+    "place_of", "root_of",
+]  # fmt: skip

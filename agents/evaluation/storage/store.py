@@ -288,11 +288,11 @@ class Store:
 class _Columns(dict[str, NDArray[np.generic]]):
     """The columns of a run, (episodes, C) each, read when they are first asked for."""
 
-    def __init__(self, read: Callable[[str], NDArray[np.generic]]) -> None:
-        self._read = read
+    def __init__(self, parts: Callable[[str], list[Run]]) -> None:
+        self._parts = parts
 
     def __missing__(self, name: str) -> NDArray[np.generic]:
-        self[name] = self._read(name)
+        self[name] = np.ascontiguousarray(np.concatenate([part.columns[name] for part in self._parts(name)]))
         return self[name]
 
 
@@ -302,14 +302,11 @@ class StoredRun(KeptRun):
     def __init__(self, empty: Run, place: int, store: Store) -> None:
         super().__init__(empty, place, store)
         self._blocks = [block for block in store.blocks if place in block.runs]
-        self.columns = _Columns(self._column)
+        self.columns = _Columns(self._parts)
 
     def _parts(self, *columns: str) -> list[Run]:
         """These columns of each block."""
         return [self._store.part(block, list(columns))[block.runs.index(self.place)] for block in self._blocks]
-
-    def _column(self, name: str) -> NDArray[np.generic]:
-        return np.ascontiguousarray(np.concatenate([part.columns[name] for part in self._parts(name)]))
 
     @functools.cached_property
     def episodes(self) -> int:
