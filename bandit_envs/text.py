@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from .envs import PureExplorationEnv
 from .kernels import agent_uniforms, choice, flag, integer
-from .problems import AllGood, Problem, Task
+from .problems import Problem, Task
 from .simulation.simulator import MOST_TIMES
 
 __all__ = ["STORIES", "TOOLS", "Command", "Narrator", "Story", "TextView", "Unreadable"]
@@ -203,7 +203,7 @@ class Narrator:
         """How to reply. spent: where nothing is left to pull."""
         some, size = [name for k, name in enumerate(names) if k != self.problem.control_arm], self.problem.answer_size
         first, last = names[0], [*some[:1], *some[-1:]][: min(len(some), size or 2)]
-        empty = size is None and not isinstance(self.problem, AllGood)  # where an answer may be
+        empty = size is None and not self.problem.never_empty  # where an answer may be
         if self.tool_calls:
             calls = {"pull": {"arm": first, "times": 3}, "answer": {"arms": last}}
             pull, answer = (json.dumps({"name": name, "arguments": given}) for name, given in calls.items())

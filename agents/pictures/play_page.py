@@ -93,7 +93,7 @@ def game(
     low, high = task.support or (float(means.min() - task.sigma), float(means.max() + task.sigma))
     limits = [] if shape is None else [*zip(shape.A.tolist(), shape.b.tolist(), strict=True)]
     facts: dict[str, Any] = {name: getattr(task, name) for name in ("K", "D", "budget", "sigma", "distribution")}
-    facts |= {name: getattr(problem, name) for name in ("answer_size", "control_arm")}
+    facts |= {"answer_size": problem.answer_size, "control_arm": problem.control_arm, "full": problem.never_empty}
     facts |= {"range": [low, high], "agents": list(players), "games": games, "plane": None, "limits": limits}
     parts = [[end / row[d] for row, end in limits if row[d] and np.count_nonzero(row) == 1] for d in range(task.D)]
     facts["parts"] = parts if problem.boundary is None else [[problem.boundary]]

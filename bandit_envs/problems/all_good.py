@@ -72,7 +72,7 @@ class AllGood(SetProblem):
         "slack": "Arms at most this much worse than epsilon may be answered.",
     }
     scored = "F1, twice those asked for in the answer, divided by all in it plus all asked for"
-    scores_arms, any_order = False, True
+    scores_arms, any_order, never_empty = False, True, True
 
     def __init__(self, epsilon: float = 0.1, multiplicative: bool = False, slack: float = 0.0) -> None:
         self.multiplicative = flag("multiplicative", multiplicative)

@@ -118,6 +118,7 @@ class Problem(ABC):
         certificate_names: the entries that `certificate` returns.
         kernels_needed: those that episodes need at their end, see `bandit_envs.kernels.expect`.
         answer_size: number of arms in every answer; None: answers have any size.
+        never_empty: whether the right answer holds at least one arm where its size is not fixed.
         boundary: where the answer is the arms with at least a mean that is known beforehand, that mean; else None.
         tolerance: arms nearer to the boundary may be classified either way.
         scores_arms: whether the score is the share of arms that are classified correctly.
@@ -144,6 +145,7 @@ class Problem(ABC):
     certificate_names: ClassVar[tuple[str, ...]] = ()
     kernels_needed: ClassVar[tuple[Any, ...]] = ()
     answer_size: int | None = None
+    never_empty: ClassVar[bool] = False
     boundary: float | None = None
     tolerance: float = 0.0
     polyhedron: Polyhedron | None = None
