@@ -24,6 +24,7 @@ from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -279,17 +280,18 @@ def _loop(process: int) -> asyncio.AbstractEventLoop:
 
 
 def _sources(value: Any, depth: int = 4) -> list[Any]:
-    """What tells a function from another one: bytecode, and the plain values of its settings."""
+    """What distinguishes a function from others: bytecode, and the plain values of its settings."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return [repr(value)]
-    code, parts = getattr(value, "__code__", None), [type(value).__qualname__, getattr(value, "__qualname__", "")]
-    if not depth or code is None and not isinstance(value, functools.partial) and not hasattr(value, "__dict__"):
-        return parts
-    inner = [cell.cell_contents for cell in getattr(value, "__closure__", None) or ()]
-    inner += [*(getattr(value, "__defaults__", None) or ()), *(getattr(value, "__kwdefaults__", None) or {}).values()]
-    inner += [value.func, *value.args, *value.keywords.values()] if isinstance(value, functools.partial) else []
-    inner += [*vars(value).values()] if code is None else [code.co_code.hex(), *map(repr, code.co_consts)]
-    return parts + [_sources(one, depth - 1) for one in inner]
+    code, inner = value if isinstance(value, CodeType) else getattr(value, "__code__", None), list[Any]()
+    if code is not None:
+        inner += [code.co_code.hex(), *code.co_consts, *code.co_names]
+        inner += [cell.cell_contents for cell in getattr(value, "__closure__", None) or ()]
+        inner += getattr(value, "__defaults__", None) or ()
+    elif isinstance(value, functools.partial):
+        inner += [value.func, *value.args, *value.keywords.values()]
+    inner += [*getattr(value, "__dict__", {}).values(), *(getattr(value, "__kwdefaults__", None) or {}).values()]
+    return [type(value).__qualname__, *(_sources(one, depth - 1) for one in inner if depth)]
 
 
 def _digest(value: object) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sqlite3
 import subprocess
 import sys
@@ -100,7 +101,7 @@ def test_a_killed_run_loses_nothing_and_asks_nothing_twice(tmp_path: Path) -> No
 
     def play(dies_at: int | None) -> subprocess.CompletedProcess[str]:
         text = PROGRAM.format(dies_at=dies_at, **given)
-        environment = {"PYTHONHASHSEED": "0", **__import__("os").environ}
+        environment = {"PYTHONHASHSEED": "0", **os.environ}
         return subprocess.run(
             [sys.executable, "-c", text], capture_output=True, text=True, env=environment, check=False
         )
@@ -325,7 +326,6 @@ def test_a_certificate_ends_it_and_asks_no_more() -> None:
 
 def test_the_benchmark_plays_it_in_a_process_of_its_own(tmp_path: Path) -> None:
     """The function sees another process; replies and counts come back; what is kept is asked no more."""
-    import os
 
     def where(messages: Any) -> tuple[str, int]:
         with (tmp_path / "calls.log").open("a") as file:
@@ -451,6 +451,20 @@ def test_two_models_of_one_function_are_two_agents(tmp_path: Path) -> None:
     run(LanguageAgent(endpoint("a")), **kwargs)
     with pytest.raises(ValueError, match="holds another evaluation"):
         run(LanguageAgent(endpoint("b")), **kwargs)
+
+
+def test_unnamed_functions_are_known_again_in_another_process() -> None:
+    program = "from players import early, Flaky; from agents import LanguageAgent; "
+    program += "print(LanguageAgent(early).described(), LanguageAgent(lambda m: [x for x in m]).described())"
+    path = os.pathsep.join([str(Path(__file__).parents[1] / "support"), *sys.path])
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", program], env=os.environ | {"PYTHONPATH": path}, capture_output=True, check=True
+        )
+        for _ in range(2)
+    ]
+    assert said[0].stdout == said[1].stdout
+    assert len(said[0].stdout) > 200
 
 
 def test_a_wrong_function_is_not_asked_again() -> None:

@@ -23,7 +23,7 @@ def test_a_setting_opens_its_environment(part: Part) -> None:
     for settings in part("tasks").SETTINGS:
         given = {**settings}
         message, _ = opened(given.pop("problem"), given).reset(seed=1)
-        assert "Reply with one command" in message
+        assert "The last line of your reply is one command" in message
     forms: list[Any] = [
         {"varied": {"instance": "tao2019-1"}},
         {"pools": {"pools": [[0.1, 0.2], [0.3, 0.4]], "arms": 2}},
