@@ -186,7 +186,9 @@ class Narrator:
             said.append(f"Results come {late}; 0 for the number of {story.presses} waits for the next one.")
         if task.delta is None:
             how = self.problem.scored if self.problem.has_latest("scored", "verdict", "_score") else Problem.scored
-            said.append(f"Your answer is scored from 0 to 1: {how.format(many=self.many, **self.problem.settings)}.")
+            said.append(
+                f"Your answer is scored from 0 to 1: {how.format_map(self.problem.settings | {'many': self.many})}."
+            )
         return said
 
     def opening(self, names: Sequence[str], seen: Mapping[str, NDArray[Any]]) -> str:
