@@ -142,13 +142,13 @@ class BetterThanControl(SetProblem):
     def in_words(self, which: str, nouns: str, unit: str = "", minimize: bool = False) -> str:
         word, than = ("lower", "below") if minimize else ("higher", "above")
         least, of = (self.least, unit) if self.lift is None else (100 * self.lift, " %")
-        by = f"more than {least:g}{of} {than}" if least > 0 else than
-        by = f"no more than {-least:g}{of} {'above' if minimize else 'below'}" if least < 0 else by
+        by = f"more than {least:.15g}{of} {than}" if least > 0 else than
+        by = f"no more than {-least:.15g}{of} {'above' if minimize else 'below'}" if least < 0 else by
         question = f"{which} have a mean {by} that of the control?"
         if self.guardrails:
-            worse = ", ".join(f"value {d} at most {g:g} below" for d, g in enumerate(self.guardrails, 2))
+            worse = ", ".join(f"value {d} at most {g:.15g} below" for d, g in enumerate(self.guardrails, 2))
             question = f"{which} have a mean of value 1 {by} that of the control, and {worse} it?"
-        near = f" Those within {self.tolerance:g}{unit} of that may be put on either side."
+        near = f" Those within {self.tolerance:.15g}{unit} of that may be put on either side."
         return question + near * (self.tolerance > 0)
 
     def mirrored(self, pivot: float) -> dict[str, object] | None:

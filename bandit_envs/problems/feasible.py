@@ -32,12 +32,12 @@ def _measure(pulls: Pointer, mean: Pointer, K: int, numbers: Pointer, out: Point
 
 
 def _limit(row: Sequence[float], end: float, unit: str) -> str:
-    """A constraint of a polyhedron, row x <= end; general ones with at most three digits of each number."""
+    """A constraint of a polyhedron, row x <= end; general ones with at most four digits of each number."""
     terms = [(d, x) for d, x in enumerate(row, 1) if x]
     if len(terms) == 1:
         ((d, x),) = terms
-        return f"a value {d} of {end / x + 0.0:g}{unit} or {'less' if x > 0 else 'more'}"
-    first, *others = (f"{x:.3g}" if abs(x) < 1000 else f"{x:g}" for x in (end, *(x for _, x in terms)))
+        return f"a value {d} of {end / x + 0.0:.15g}{unit} or {'less' if x > 0 else 'more'}"
+    first, *others = (f"{x:.4g}" if abs(x) < 10_000 else f"{x:.15g}" for x in (end, *(x for _, x in terms)))
     total = " + ".join(f"{x} x value {d}" for x, (d, _) in zip(others, terms, strict=True)).replace("+ -", "- ") or "0"
     about = "about " * ([*map(float, (first, *others))] != [end, *(x for _, x in terms)])
     return f"{total} of {about}{first}{unit} or less"
@@ -80,7 +80,7 @@ class Feasible(SetProblem):
 
     def in_words(self, which: str, nouns: str, unit: str = "", minimize: bool = False) -> str:
         limits = ", and ".join(_limit(row, end, unit) for row, end in zip(self.A, self.b, strict=True))
-        near = f" Those nearer than {self.tolerance:g} to a limit may be put on either side."
+        near = f" Those nearer than {self.tolerance:.15g} to a limit may be put on either side."
         return f"{which} have, on average, {limits}?" + near * (self.tolerance > 0)
 
     def margin(self, means: ArrayLike) -> Floats:

@@ -569,7 +569,7 @@ def test_how_much_better_than_the_control(how: dict[str, Any], by: str) -> None:
 
 def test_limits_in_words() -> None:
     how = {"instance": {"sampler": {"dimensions": 2, "arms": 3}}, "A": [[1, 0], [0.123456, -2]], "b": [0.55, 1234.5]}
-    said = "have, on average, a value 1 of 0.55 or less, and 0.123 x value 1 - 2 x value 2 of about 1234.5 or less?"
+    said = "have, on average, a value 1 of 0.55 or less, and 0.1235 x value 1 - 2 x value 2 of about 1234 or less?"
     assert said in words_of("Feasible", **how)
 
 
