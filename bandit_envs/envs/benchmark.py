@@ -129,10 +129,14 @@ def _tasks() -> list[tuple[BenchmarkTask, str]]:
     table = tomllib.loads(folder.joinpath(f"benchmark-{VERSION}.toml").read_text(encoding="utf-8"))
     lines = folder.joinpath(f"references-{VERSION}.csv").read_text(encoding="utf-8").splitlines()
     references = {row.pop("task"): row for row in csv.DictReader(lines)}
-    of_all = {name: table.pop(name) for name in ("version", "root", "train_root", "episodes")}
+    of_all, few = (
+        {name: table.pop(name) for name in ("version", "root", "train_root", "episodes")},
+        table.pop("text_episodes"),
+    )
     found = []
     for problem, name, row in ((problem, *pair) for problem, rows in table.items() for pair in rows.items()):
-        kind, known = next((x for x in ("quick", "text") if row.pop(x, False)), ""), references[name]
+        kind, known = "quick" if row.pop("quick", False) else "", references[name]
+        kind, row = ("text", {"episodes": few} | row) if name.startswith("text-") else (kind, row)
         by, _ = known.pop("best_agent"), known.pop("digest", "")
         row = of_all | row | {column: float(text or "nan") for column, text in known.items()}
         row["scored"] = "delta" not in row["kwargs"] or row["uniform"] >= APART * row["best"]
