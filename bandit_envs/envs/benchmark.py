@@ -129,10 +129,8 @@ def _tasks() -> list[tuple[BenchmarkTask, str]]:
     table = tomllib.loads(folder.joinpath(f"benchmark-{VERSION}.toml").read_text(encoding="utf-8"))
     lines = folder.joinpath(f"references-{VERSION}.csv").read_text(encoding="utf-8").splitlines()
     references = {row.pop("task"): row for row in csv.DictReader(lines)}
-    of_all, few = (
-        {name: table.pop(name) for name in ("version", "root", "train_root", "episodes")},
-        table.pop("text_episodes"),
-    )
+    few = table.pop("text_episodes")
+    of_all = {name: table.pop(name) for name in ("version", "root", "train_root", "episodes")}
     found = []
     for problem, name, row in ((problem, *pair) for problem, rows in table.items() for pair in rows.items()):
         kind, known = "quick" if row.pop("quick", False) else "", references[name]
