@@ -19,12 +19,12 @@ import os
 import sqlite3
 import tempfile
 import threading
+import uuid
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,10 @@ COUNTS = ("calls", "tokens", "unreadable", "forfeited")  # of an episode: replie
 SOON = 10.0  # seconds that an interrupt waits for calls
 OWN_ERRORS = (NameError, AttributeError, TypeError, ImportError)  # of a function that is wrong: tried once
 KEPT = "agents.LanguageAgent 1"  # what a store is of
-MAKE = "CREATE TABLE IF NOT EXISTS replies (digest TEXT PRIMARY KEY, name TEXT, reply TEXT, tokens INTEGER)"
+TABLES = (
+    "replies (digest TEXT PRIMARY KEY, name TEXT, reply TEXT, tokens INTEGER)",
+    "calls (name TEXT, tokens INTEGER)",
+)
 Messages = list[dict[str, str]]
 
 
@@ -63,15 +66,16 @@ class LanguageAgent:
             roles system, user and assistant, to the reply: its text, or the pair (text, tokens). Functions are called
             in threads.
         name: of the model and its settings, by which results and the store know it: another model under the same name
-            gets the replies of the first. None: that of the function; a store needs one.
+            gets the replies of the first. None: that of the function; a store needs one, and so do results that another
+            process is to go on with.
         view, story, tool_calls, patience: as for `bandit_envs.text.TextView`.
         system: a text of one's own in front of all.
         at_once: how many calls may run at the same time, without those that are late.
         timeout: seconds that a call may take; None: any. retries: further tries of a call that fails or is late; errors
             of the function itself, as a NameError, are not tried again.
         wait: seconds before the first of these; before each other one twice as long, at most a minute.
-        max_calls, max_tokens: calls, and tokens of replies, after which an error ends the run. Calls are the replies in
-            the store, and calls of this object that have brought none. Tokens are known once a reply has come.
+        max_calls, max_tokens: calls that the store has counted, failed and late ones too, and tokens of the replies
+            that have come, at which an error ends the run in place of another call.
         store: a file in which replies are kept, with digests in place of what was said to the model; None: one that
             goes with this object.
 
@@ -108,7 +112,7 @@ class LanguageAgent:
             raise ValueError(f"name must be text, or None, got {name!r:.200}")
         if store is not None and name is None:
             raise ValueError("a store needs a name=, of the model and its settings, by which it knows the replies")
-        self.code = _digest(_sources(complete)) if name is None else ""  # which is known by nothing else
+        self.mark = "" if name else f", unnamed {uuid.uuid4().hex[:8]}"  # nothing else is known of the function
         self.words: dict[str, Any] = {"story": story, "view": view, "tool_calls": tool_calls}
         if system is not None and not isinstance(system, str):
             raise ValueError(f"system must be text, or None, got {system!r:.200}")
@@ -125,7 +129,6 @@ class LanguageAgent:
             os.close(opened)
             atexit.register(Path(store).unlink, missing_ok=True)
         self.store = Path(store).absolute()
-        self.lost = 0  # calls that have begun, and brought no reply
         with closing(self._opened()):
             pass
 
@@ -140,12 +143,11 @@ class LanguageAgent:
         return f"LanguageAgent({self.name}, {', '.join(f'{key}={value!r}' for key, value in self.words.items())})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in ("_kept", "_free")}
+        return {name: value for name, value in vars(self).items() if name != "_mine"}
 
     def described(self) -> str:
         """All that the replies depend on, as far as it is known here: no word of what is said to the model."""
         said = {**self.words, "patience": self.patience, "system": self.system and _digest(self.system)}
-        said |= {"code": self.code} if self.code else {}
         return f"{self.name}: {', '.join(f'{key}={value!r}' for key, value in said.items())}"
 
     # Replies, in the thread of the event loop
@@ -155,85 +157,83 @@ class LanguageAgent:
         if not self.store.parent.is_dir():
             raise ValueError(f"store must be a file in a folder that is there, got {str(self.store)!r}")
         try:
-            kept = sqlite3.connect(self.store, timeout=60.0, check_same_thread=False)
+            kept = sqlite3.connect(self.store, timeout=60.0, check_same_thread=False, isolation_level=None)
             kept.execute("PRAGMA synchronous = OFF")  # what is written outlives the process, if not the machine
-            kept.execute(MAKE)
+            for table in TABLES:
+                kept.execute(f"CREATE TABLE IF NOT EXISTS {table}")
+            kept.execute("DELETE FROM calls WHERE name IS NULL")  # whether it can be written to
             kept.execute("SELECT digest, name, reply, tokens FROM replies LIMIT 1")
         except sqlite3.DatabaseError as error:
-            text = f"store must be a new file, or one of replies, got {str(self.store)!r}:"
+            text = f"store must be a new file that can be written to, or one of replies, got {str(self.store)!r}:"
             raise ValueError(f"{text} {error}") from error
         return kept
 
-    @functools.cached_property
-    def _kept(self) -> sqlite3.Connection:
-        return self._opened()
+    @property
+    def _here(self) -> tuple[int, sqlite3.Connection, asyncio.Semaphore]:
+        """Of this process: its number, the store, and the calls that may run."""
+        if vars(self).get("_mine", (0,))[0] != os.getpid():
+            self._mine = os.getpid(), self._opened(), asyncio.Semaphore(self.at_once)
+        return self._mine
+
+    def _do(self, query: str, *values: Any) -> sqlite3.Cursor:
+        """Read from the store, or write to it."""
+        try:
+            return self._here[1].execute(query, values)
+        except sqlite3.Error as error:
+            raise EndpointError(f"the store {self.store} of {self.name} cannot be used: {error}") from error
 
     def spent(self) -> tuple[int, int]:
-        """The replies of this name in the store, and their tokens."""
-        asked = "SELECT COUNT(*), TOTAL(tokens) FROM replies WHERE name = ?"
-        calls, tokens = self._kept.execute(asked, [self.name]).fetchone()
+        """The calls under this name that the store has counted, and the tokens of their replies."""
+        calls, tokens = self._do("SELECT COUNT(*), TOTAL(tokens) FROM calls WHERE name = ?", self.name).fetchone()
         return calls, int(tokens)
-
-    @functools.cached_property
-    def _free(self) -> asyncio.Semaphore:
-        return asyncio.Semaphore(self.at_once)
 
     async def reply(self, seed: int, messages: Messages, gate: Gate) -> tuple[str, int]:
         """The text that answers messages in the episode of a public seed, and its tokens: kept, or asked for."""
         digest = _digest([KEPT, self.name, seed, messages])
         for tried in range(self.retries + 1):
-            async with self._free:
+            async with self._here[2]:
                 if (found := self._known(digest)) is not None:
                     return found
                 if gate.lost:
                     raise EndpointError("another call has failed")
-                self._refuse_more()
-                call = asyncio.ensure_future(self._call(digest, messages))
+                call = asyncio.ensure_future(self._call(digest, messages, self._counted()))
                 await asyncio.wait([call], timeout=self.timeout)
-            if late := not call.done():
+            error = None
+            if not call.done():
                 call.add_done_callback(lambda call: call.cancelled() or call.exception())  # it is kept, should it come
-                why, error = f"took longer than {self.timeout} s", None
+                why = f"took longer than {self.timeout} s"
             elif (error := call.exception()) is None:
                 return call.result()
             else:
                 why = f"failed: {error!r:.300}"
-            if isinstance(error, (EndpointError, sqlite3.Error)):
+            if isinstance(error, EndpointError):
                 raise error
             if isinstance(error, OWN_ERRORS):
                 break
             if tried < self.retries:
                 await asyncio.sleep(min(self.wait * 2.0**tried, 60.0))
-        if late and inspect.iscoroutinefunction(self.complete):
-            call.cancel()
         raise EndpointError(f"{self.name} was called {tried + 1}x for a reply, and the last call {why}") from error
 
     def _known(self, digest: str) -> tuple[str, int] | None:
         """The reply in the store, and its tokens."""
-        asked = "SELECT reply, tokens FROM replies WHERE digest = ?"
-        found: tuple[str, int] | None = self._kept.execute(asked, [digest]).fetchone()
-        return found
+        found: Any = self._do("SELECT reply, tokens FROM replies WHERE digest = ?", digest).fetchone()
+        return found  # type: ignore[no-any-return]
 
-    def _refuse_more(self) -> None:
-        """Refuse a call beyond a limit."""
-        if min(self.most.values()) == math.inf:
-            return
-        kept, tokens = self.spent()
-        for name, count in zip(self.most, (kept + self.lost, tokens), strict=True):
+    def _counted(self) -> Any:
+        """The number of a call that begins, unless a limit is reached."""
+        for name, count in zip(self.most, self.spent() if min(self.most.values()) < math.inf else (), strict=False):
             if count >= self.most[name]:
-                said = f"{kept:,} replies are kept{f' in {self.store}' if self.lasts else ''}, {self.lost:,} calls were"
-                said += " others, that failed or are running"
-                text = f"{name}={self.most[name]} of {self.name} is reached: {said}, and {tokens:,} tokens are known"
+                kept = f"; replies are kept in {self.store}" if self.lasts else ""
+                text = f"{name}={self.most[name]} of {self.name} is reached, with {count:,}{kept}"
                 raise EndpointError(f"{text}. With a larger {name} the same run goes on from there")
+        return self._do("INSERT INTO calls VALUES (?, 0)", self.name).lastrowid
 
-    async def _call(self, digest: str, messages: Messages) -> tuple[str, int]:
+    async def _call(self, digest: str, messages: Messages, number: Any) -> tuple[str, int]:
         """Ask, and keep the reply."""
-        self.lost += 1
         made = self._checked(await self._asked([dict(message) for message in messages]))
-        with self._kept:
-            row = [digest, self.name, *made]
-            self._kept.execute("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", row)
-        self.lost -= 1
-        return self._known(digest) or made  # of two processes that ask the same the first one counts
+        self._do("UPDATE calls SET tokens = ? WHERE rowid = ?", made[1], number)
+        self._do("INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?)", digest, self.name, *made)
+        return self._known(digest) or made  # of two replies to the same the first one counts
 
     async def _asked(self, messages: Messages) -> Any:
         made: Future[Any] = Future()
@@ -279,21 +279,6 @@ def _loop(process: int) -> asyncio.AbstractEventLoop:
     return loop
 
 
-def _sources(value: Any, depth: int = 4) -> list[Any]:
-    """What distinguishes a function from others: bytecode, and the plain values of its settings."""
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return [repr(value)]
-    code, inner = value if isinstance(value, CodeType) else getattr(value, "__code__", None), list[Any]()
-    if code is not None:
-        inner += [code.co_code.hex(), *code.co_consts, *code.co_names]
-        inner += [cell.cell_contents for cell in getattr(value, "__closure__", None) or ()]
-        inner += getattr(value, "__defaults__", None) or ()
-    elif isinstance(value, functools.partial):
-        inner += [value.func, *value.args, *value.keywords.values()]
-    inner += [*getattr(value, "__dict__", {}).values(), *(getattr(value, "__kwdefaults__", None) or {}).values()]
-    return [type(value).__qualname__, *(_sources(one, depth - 1) for one in inner if depth)]
-
-
 def _digest(value: object) -> str:
     return hashlib.sha256(json.dumps(value).encode()).hexdigest()
 
@@ -310,6 +295,7 @@ class Talk:
     unread: int = 0  # replies in a row
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
     answer: tuple[int, ...] | None = None
+    command: tuple[int, int] | None = None  # the last decision: arm and times; None: to stop
 
 
 @dataclass(eq=False)
@@ -345,7 +331,7 @@ class Speaker(Agent):
 
     def description(self, alike: bool) -> str:
         """What results depend on."""
-        return f"agents.language:LanguageAgent, {self.language.described()}"
+        return f"agents.language:LanguageAgent{self.language.mark * (not alike)}, {self.language.described()}"
 
     def initial_state(self, observation: Observation) -> Talks:
         return Talks(np.full(len(observation["pulls"]), None))
@@ -356,8 +342,9 @@ class Speaker(Agent):
         rows = [{name: array[e].copy() for name, array in observation.items()} for e in range(E)]
         asked = [e for e in range(E) if self._goes_on(state, e, rows[e])]
         for e, command in zip(asked, self._decide([(state.each[e], rows[e]) for e in asked]), strict=True):
-            if command is not None:
-                arms[e], times[e] = command
+            state.each[e].command = command
+        for e, talk in enumerate(state.each):
+            arms[e], times[e] = talk.command or (self.task.K, 1)
         return arms, times
 
     def _goes_on(self, state: Talks, e: int, row: dict[str, NDArray[Any]]) -> bool:
@@ -369,7 +356,7 @@ class Speaker(Agent):
             opening.append({"role": "user", "content": self.narrator.opening(names, row)})
             talk = state.each[e] = Talk(seed, names, opening, [*opening])
         elif talk.seen is not None and all((row[x] == talk.seen[x]).all() for x in row if x in SHOWN):
-            return False  # the episode has ended, or another rule has decided
+            return False  # the episode has ended, another rule has decided, or the same is asked again
         return talk.answer is None and not talk.counts["forfeited"] and asked.sum() < (self.task.max_pulls or math.inf)
 
     def _decide(self, asked: list[tuple[Talk, dict[str, Any]]]) -> list[tuple[int, int] | None]:
@@ -377,22 +364,33 @@ class Speaker(Agent):
         if not asked:
             return []
 
-        async def together(gate: Gate) -> list[Any]:
-            return await asyncio.gather(*(self._answered(*one, gate) for one in asked), return_exceptions=True)
-
         gate = Gate()
-        running = asyncio.run_coroutine_threadsafe(together(gate), _loop(os.getpid()))
+
+        async def together() -> list[Any]:
+            tasks = [asyncio.ensure_future(self._answered(*one, gate)) for one in asked]
+            try:
+                _, open = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+                if open:  # one has failed: what was asked already is kept, if it comes soon
+                    await asyncio.wait(open, timeout=SOON)
+            finally:
+                for task in tasks:
+                    task.cancel()  # what still runs outlives it in its own thread
+            if gate.lost is not None:
+                raise gate.lost
+            return [task.result() for task in tasks]
+
+        running = asyncio.run_coroutine_threadsafe(together(), _loop(os.getpid()))
         try:
-            found = running.result()
-        except BaseException as error:  # what was asked already is kept, if it comes soon
+            return running.result()
+        except EndpointError:
+            raise
+        except BaseException as error:
             gate.lost = error
-            with contextlib.suppress(TimeoutError):
+            with contextlib.suppress(Exception):
                 running.result(SOON)
+            running.cancel()
             error.add_note(f"replies of {self.name} are in {self.language.store}: the same run goes on from there")
             raise
-        if gate.lost is not None:
-            raise gate.lost
-        return found
 
     async def _answered(self, talk: Talk, row: dict[str, Any], gate: Gate) -> tuple[int, int] | None:
         """What the model decides in one episode, where this has been seen."""

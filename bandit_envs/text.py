@@ -64,7 +64,7 @@ def _tool(name: str, does: str, must: str, **of: Any) -> dict[str, Any]:
     return {"type": "function", "function": {"name": name, "description": does, "parameters": form}}
 
 
-STRING, TIMES = {"type": "string"}, {"type": "integer", "minimum": 1}
+STRING, TIMES = {"type": "string"}, {"type": "integer", "minimum": 0}
 TOOLS = [
     _tool("pull", "Pull an arm, and see what it yields.", "arm", arm=STRING, times=TIMES),
     _tool("answer", "End with the answer, names of arms.", "arms", arms={"type": "array", "items": STRING}),
@@ -277,7 +277,9 @@ class Narrator:
         if not isinstance(text, str) or len(text) > LONGEST:
             found = type(text).__name__ if not isinstance(text, str) else f"{len(text):,} characters"
             raise Unreadable(f"A reply is text of at most {LONGEST:,} characters, got {found}.")
-        word, given, times = (self._called if self.tool_calls else self._commanded)(text)
+        text = re.sub(r"(?is)<think(?:ing)?>.*?(?:</think(?:ing)?>|$)", "", text)
+        text = re.split(r"(?i)</think(?:ing)?>", text)[-1]  # a template may have begun it
+        word, given, times = self._called(text) if self.tool_calls else self._commanded(text, names)
         if word == "answer":
             return Command(self.task.K, 1, self._answer(given, names))
         arm = self._arms(given, names)
@@ -293,27 +295,39 @@ class Narrator:
             raise Unreadable(f"What is left does not pay for {names[arm[0]]}.")
         return Command(arm[0], times)
 
-    def _commanded(self, text: str) -> tuple[str, list[str], int]:
-        """The command in the last line of a text: its word, the names, and how often; <think> is left out."""
-        text = re.sub(r"(?s)<think>.*?(</think>|$)", "", text)
-        lines = [line.strip(" \t>*`#.").lstrip("- ") for line in text.splitlines()]
-        lines = [line for line in lines if line]
-        found = [line for line in lines if re.match(r"(?i)(pull|answer)\b", line)]
-        if len(found) != 1 or found != lines[-1:]:
-            what = "it is not the last line" if len(found) == 1 else f"got {len(found) or 'none'}"
-            raise Unreadable(f"A reply ends with one command, and {what}.")
-        word, _, rest = re.sub(r"^(\w+)[\s:]*", r"\1 ", found[0]).partition(" ")
-        if word.lower() == "answer":
-            return "answer", [name for name in re.split(r"[\s,;]+|\band\b", rest) if name], 1
-        parts = re.fullmatch(r"(\S+?),?(?:\s+x?\s*([0-9]{1,12})(?:\s*(?:x|times?))?)?", rest.strip())
+    def _commanded(self, text: str, names: Sequence[str]) -> tuple[str, list[str], int]:
+        """The command in the last line of a text: its word, the names, and how often. No other line is a command."""
+        lines = [re.sub(r"[*`\ufeff\u200b]", "", line.replace("\xa0", " ")) for line in text.splitlines()]
+        lines = [re.sub(r"^(?:[0-9]{1,3}[.)]|[-#>•])\s+", "", line.strip(" \t.")).strip(" \t'\".") for line in lines]
+        *others, last = [line for line in lines if line] or [""]
+        if (found := self._line(last)) is None:
+            raise Unreadable(f"{ascii(last[:80])} is no command.")
+        known = {"none", *(name.casefold() for name in names)}
+        for line in others:
+            if (other := self._line(line, strict=False)) and {name.casefold() for name in other[1] or "?"} <= known:
+                raise Unreadable(f"A reply has one command, got another one too, {ascii(line[:80])}.")
+        return found
+
+    @staticmethod
+    def _line(line: str, strict: bool = True) -> tuple[str, list[str], int] | None:
+        """The parts of a line that begins as a command; None: it does not. strict: refuse what is none then."""
+        begun = re.match(r"(?i)(pull|answer)\b[\s:]*", line)
+        if begun is None:
+            return None
+        rest = line[begun.end() :]
+        if begun[1].lower() == "answer":
+            return "answer", [name for name in re.split(r"[\s,;&]+|\band\b", rest) if name], 1
+        parts = re.fullmatch(r"(\S+?)[,:]?(?:\s+x?\s*([0-9][0-9,]{0,14})(?:\s*(?:x|times?))?)?", rest)
+        if parts is None and not strict:
+            return None
         if parts is None:
-            raise Unreadable(f"PULL is followed by one name and maybe a number, got {rest[:80]!r}.")
-        return "pull", [parts[1]], int(parts[2] or 1)
+            raise Unreadable(f"PULL is followed by one name and maybe a number, got {ascii(rest[:80])}.")
+        return "pull", [parts[1]], int((parts[2] or "1").replace(",", ""))
 
     def _called(self, text: str) -> tuple[str, list[str], int]:
         """The same of a tool call in JSON."""
         try:
-            body = text.strip().removeprefix("```json").removeprefix("```").removesuffix("```")
+            body = "\n".join(line for line in text.splitlines() if not line.startswith("```"))
             call = json.loads(body, object_pairs_hook=_once)
             given = call["arguments"]
             given = json.loads(given, object_pairs_hook=_once) if isinstance(given, str) else given
@@ -324,7 +338,9 @@ class Narrator:
         arms = [arms] if isinstance(arms, str) else arms
         takes = {"pull": {"arm", "times"}, "answer": {"arms"}}.get(name, set()) if isinstance(name, str) else set()
         named = isinstance(arms, list) and all(isinstance(one, str) for one in arms)
-        if not named or type(times) is not int or call.keys() != {"name", "arguments"} or not given.keys() <= takes:
+        if type(times) is not int:
+            raise Unreadable(f"times is a whole number, got {ascii(times)[:40]}.")
+        if not named or call.keys() != {"name", "arguments"} or not given.keys() <= takes:
             raise Unreadable("The tools are pull, with arm and times, and answer, with arms, which are names.")
         return name, arms, times
 
@@ -335,7 +351,7 @@ class Narrator:
         for name in given:
             plain = name.strip(" \t'\"`*()[]{}.").casefold()
             if plain not in places:
-                raise Unreadable(f"There is no {self.story.one} {name[:40]!r}: they are {', '.join(names)}.")
+                raise Unreadable(f"There is no {self.story.one} {ascii(name[:40])}: they are {', '.join(names)}.")
             if (k := places[plain]) in found:
                 raise Unreadable(f"{names[k]} is named twice.")
             found.append(k)
@@ -393,7 +409,8 @@ class TextView(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
             raise ValueError(f"TextView needs an environment whose actions and observations no wrapper changes: {env}")
         self.narrator, self.patience = Narrator(task, story, view, tool_calls), integer("patience", patience, 1)
         charset = string.printable + "".join({*self.narrator.opening(["a"] * task.K, {})} - {*string.printable})
-        self.observation_space = spaces.Text(2**31 - 1, min_length=0, charset=charset)
+        most = 2**16 + 128 * task.K * (1 + task.D) * (1 + (task.items or 0))  # characters of a message
+        self.observation_space = spaces.Text(most, min_length=0, charset=charset)
         self.action_space = spaces.Text(LONGEST, min_length=0, charset=string.printable)
         self._over, self._names = True, list[str]()
 

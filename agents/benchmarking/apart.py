@@ -206,6 +206,8 @@ class _Child:
         """The agent for a task, or the policy for any (None), as it plays there."""
         facts, _ = self.ask("make", {"": _pickled(self.name, (self.payload.tobytes(), task, given))})
         held, kind = facts.pop("held"), ApartAgent if facts["agent"] else ApartPolicy
+        if facts["said"].get("pays"):
+            vars(self.process)["patience"] = 6 * PATIENCE  # calls are kept, if they end soon
         made = kind(task, self, given, facts)
         vars(made)["_held"] = held
         return made
@@ -226,7 +228,7 @@ def _child_of(name: str, payload: bytes) -> _Child:
 
 def _end(process: Any) -> str:
     """End a process, and say how it has ended."""
-    for limit in (PATIENCE, None):
+    for limit in (getattr(process, "patience", PATIENCE), None):
         with suppress(subprocess.TimeoutExpired, ValueError):  # of pipes that are closed
             process.communicate(timeout=limit)
         process.kill()

@@ -423,12 +423,10 @@ def _cell(
     recipe = replace(recipe, made=None)  # public seeds depend on the agent: it is made for them again
     known, inside = place is not None and place.is_dir(), _is_inside(agent)
     how = {"jobs": jobs, "trust": trust, "env_kwargs": task.kwargs | trained | {"salt": digest(agent)}}
-    notes, own, errors, values, found = [INSIDE] * inside, None, None, NONE, None
+    notes, own, errors, values, found, answered = [INSIDE] * inside, None, None, NONE, None, None
     if not task.fixed_confidence:
         found = _played(task, label, recipe, place, how)
         values = found.column(label, "score").astype(np.float64)
-        if "forfeited" in found.runs[0].counts and (lost := int(found.column(label, "forfeited").sum())):
-            notes.append(f"{lost} episodes ended unread, and score 0")
     else:
         stops = forms.stop and bool(getattr(agent, "stops", True))
         with_certificate = functools.partial(_gated, recipe=recipe, forms=forms, early=not stops)
@@ -450,6 +448,12 @@ def _cell(
                 alone = _played(task, label, replace(apart(given), made=None), aside, how)
             pulls, cut = _pulls(alone, label, task)
             own = Stop(proof, float(pulls.mean()), _errors(alone, label), float(cut.mean()))
+            answered = alone
+    counts = {
+        name: float(one.column(label, name).sum()) for one in (found, answered) if one for name in one.runs[0].counts
+    }
+    if lost := counts.get("forfeited"):
+        notes.append(f"{lost:.0f} episodes ended without an answer, which is counted as a wrong one")
     return Cell(
         label,
         task,
@@ -463,7 +467,7 @@ def _cell(
         trained_on=trained_on(agent, envs.task) or str(trained_with(agent).get("instance") or ""),
         seconds=0.0 if known else time.monotonic() - begun,
         values=values,
-        counts={} if found is None else {name: float(found.column(label, name).sum()) for name in found.runs[0].counts},
+        counts=counts,
     )
 
 

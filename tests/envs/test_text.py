@@ -204,13 +204,22 @@ READ: dict[str, tuple[int, int] | tuple[int, ...]] = {
     "```\nPULL teal, 3 times\n```": (0, 3),
     "> PULL `teal` 3": (0, 3),
     "- PULL teal.": (0, 1),
+    "1. PULL teal": (0, 1),
+    "• PULL teal 2": (0, 2),
+    "'PULL teal 3'": (0, 3),
+    "**PULL** teal 1,000": (0, 1000),
+    "PULL teal: 3": (0, 3),
+    "\u200bPULL\xa0teal\r\n\r\n": (0, 1),
+    "Pull counts: 3\nAnswer so far: it is red\nPULL teal": (0, 1),
+    "PULL red\n</think>\nPULL teal": (0, 1),
+    "<THINKING>PULL red</THINKING>PULL teal": (0, 1),
     "<think>\nPULL red 3\nNo, the other one.\n</think>\n\nPULL teal 2": (0, 2),
     "PULL teal 0003": (0, 3),
 }
 UNREAD = {
-    "": "none",
-    "I am done": "none",
-    "PULLteal": "none",
+    "": "is no command",
+    "I am done": "is no command",
+    "PULLteal": "is no command",
     "PULL": "is followed",
     "PULL nothing": "There is no button",
     "PULL teal red": "PULL is followed",
@@ -221,12 +230,12 @@ UNREAD = {
     "PULL teal 99999999999": "from 1 to",
     "PULL teal 999999999999999999999999": "PULL is followed",
     "PULL teal ٣": "PULL is followed",
-    "PULL teal\nPULL teal": "got 2",
-    "I would not\nPULL teal 9\nbut maybe `PULL red 3`": "not the last line",
-    "ANSWER teal,\nred,\nblue": "not the last line",
-    "<think>\nPULL teal": "none",
-    "PULL teal\nPULL red": "got 2",
-    "PULL teal\nANSWER red": "got 2",
+    "PULL teal\nPULL teal": "another one too",
+    "I would not\nPULL teal 9\nbut maybe `PULL red 3`": "is no command",
+    "ANSWER teal,\nred,\nblue": "is no command",
+    "<think>\nPULL teal": "is no command",
+    "PULL teal\nPULL red": "another one too",
+    "PULL teal\nANSWER red": "another one too",
     "ANSWER": "ANSWER is followed",
     "ANSWER teal, teal": "named twice",
     "ANSWER red and none": "There is no button 'none'",
@@ -254,6 +263,7 @@ def test_what_is_unreadable_is_said(given: str) -> None:
 
 
 def test_answers_are_read() -> None:
+    assert reader()("**ANSWER** teal & red").answer == (0, 1)
     for given, answer in {
         "teal": (0,),
         "red, teal": (1, 0),
@@ -270,6 +280,7 @@ CALLS = {
     '{"name": "pull", "arguments": "{\\"arm\\": \\"blue\\", \\"times\\": 2}"}': (2, 2, ()),
     '{"name": "answer", "arguments": {"arms": ["red", "teal"]}}': (3, 1, (1, 0)),
     '{"name": "answer", "arguments": {"arms": []}}': (3, 1, ()),
+    '<think>{"name": "pull"}</think>\n```JSON\n{"name": "pull", "arguments": {"arm": "red"}}\n```': (1, 1, ()),
 }
 NO_CALLS = [
     "PULL teal",
