@@ -73,7 +73,7 @@ class Race(EpisodeCommand[Options], of="race", without="env_id env_kwargs"):
         print(f"wrote {self.out}")
 
 
-class GameOptions(EnvironmentOptions, without="batch cost delay delta max_pulls pull pull_cost stop"):
+class GameOptions(EnvironmentOptions, hidden="batch cost delay delta max_pulls pull pull_cost stop"):
     """What is not given is as the instance has it, one of `bandit-envs list instances`; the budget is 100 pulls."""
 
 

@@ -131,8 +131,9 @@ class Documented:
     """A dataclass of options.
 
     Args:
-        of: names of functions, whose parameters are options, but those in `without`, inherited ones too. The class
-            itself writes options whose type or default is another one, and those that no function has.
+        of: names of functions, whose parameters are options, but those in `without`. The class itself writes options
+            whose type or default is another one, and those that no function has.
+        hidden: inherited options that are none here.
         also: names of what is only read for its docstring.
         named: the parameters of options with names of their own.
         optional: no option has a default.
@@ -142,7 +143,13 @@ class Documented:
     named: ClassVar[Mapping[str, str]] = {}
 
     def __init_subclass__(
-        cls, of: str = "", without: str = "", also: str = "", named: Mapping[str, str] = {}, optional: bool = False
+        cls,
+        of: str = "",
+        without: str = "",
+        also: str = "",
+        named: Mapping[str, str] = {},
+        optional: bool = False,
+        hidden: str = "",
     ) -> None:
         super().__init_subclass__()
         cls.named = {**cls.named, **named}
@@ -153,7 +160,7 @@ class Documented:
                 kinds[name] = kind(annotation, optional)
                 if default is not None:
                     setattr(cls, name, None if optional else ast.literal_eval(default))
-        for name in {*without.split()} & {*getattr(cls, "__dataclass_fields__", ())}:
+        for name in hidden.split():
             kinds[name] = Annotated[Any, Suppress]
             setattr(cls, name, None)
         texts = dict(pair for one in f"{of} {also}".split()[::-1] for pair in documented(one).items())
