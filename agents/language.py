@@ -236,20 +236,19 @@ class LanguageAgent:
         return self._known(digest) or made  # of two replies to the same the first one counts
 
     async def _asked(self, messages: Messages) -> Any:
-        made: Future[Any] = Future()
-        made.set_running_or_notify_cancel()
-
-        def work() -> None:
-            try:
-                made.set_result(self.complete(messages))
-            except Exception as error:
-                made.set_exception(error if not isinstance(error, StopIteration) else RuntimeError(repr(error)))
-            except BaseException as error:  # which would end the thread of the loop
-                made.set_exception(RuntimeError(repr(error)))
-
         if inspect.iscoroutinefunction(self.complete):
             found = self.complete(messages)
         else:
+            made: Future[Any] = Future()
+            made.set_running_or_notify_cancel()
+
+            def work() -> None:
+                try:
+                    made.set_result(self.complete(messages))
+                except BaseException as error:  # some would end the thread of the loop
+                    harmless = isinstance(error, Exception) and not isinstance(error, StopIteration)
+                    made.set_exception(error if harmless else RuntimeError(repr(error)))
+
             threading.Thread(target=work, daemon=True).start()  # a call that never returns does not hold up the end
             found = await asyncio.wrap_future(made)
         try:
@@ -337,15 +336,12 @@ class Speaker(Agent):
         return Talks(np.full(len(observation["pulls"]), None))
 
     def choose(self, observation: Observation, state: Talks) -> tuple[Ints, Ints]:
-        E = len(observation["pulls"])
-        arms, times = np.full(E, self.task.K), np.ones(E, np.int64)
-        rows = [{name: array[e].copy() for name, array in observation.items()} for e in range(E)]
-        asked = [e for e in range(E) if self._goes_on(state, e, rows[e])]
-        for e, command in zip(asked, self._decide([(state.each[e], rows[e]) for e in asked]), strict=True):
-            state.each[e].command = command
-        for e, talk in enumerate(state.each):
-            arms[e], times[e] = talk.command or (self.task.K, 1)
-        return arms, times
+        rows = [{name: array[e].copy() for name, array in observation.items()} for e in range(len(state.each))]
+        asked = [(state.each[e], row) for e, row in enumerate(rows) if self._goes_on(state, e, row)]
+        for (talk, _), command in zip(asked, self._decide(asked), strict=True):
+            talk.command = command
+        decided = np.array([talk.command or (self.task.K, 1) for talk in state.each], np.int64)
+        return decided[:, 0].copy(), decided[:, 1].copy()
 
     def _goes_on(self, state: Talks, e: int, row: dict[str, NDArray[Any]]) -> bool:
         """Whether the model is to be asked in an episode, whose talk is begun where it is new."""
@@ -415,8 +411,7 @@ class Speaker(Agent):
                     if talk.unread >= self.language.patience:
                         talk.counts["forfeited"] = 1
                         return None
-                    allowed = self.narrator.allowed(talk.names, int(row["remaining"][0]) == 0)
-                    talk.said.append({"role": "user", "content": f"{error} {allowed}"})
+                    talk.said.append({"role": "user", "content": f"{error} {self.narrator.allowed(talk.names, row)}"})
                     continue
                 talk.unread = 0
                 if command.arm < self.task.K:

@@ -195,14 +195,15 @@ class Narrator:
         """The task in words, and how to reply; in the view "raw" in JSON too."""
         said, size = self.asks(names), self.problem.answer_size
         some = "" if size is None else f" It holds {size} {self.story.one if size == 1 else self.story.many}."
-        said.append(f"{self.allowed(names)}{some}")
+        said.append(f"{self.allowed(names, seen)}{some}")
         if self.view == "raw":
             facts = {"task": json.loads(self.task.to_json()), "names": [*names]}
             said += [json.dumps(facts), self._numbers(seen)]
         return "\n".join(said)
 
-    def allowed(self, names: Sequence[str], spent: bool = False) -> str:
-        """How to reply. spent: where nothing is left to pull."""
+    def allowed(self, names: Sequence[str], seen: Mapping[str, NDArray[Any]]) -> str:
+        """How to reply to an observation."""
+        spent = seen["remaining"][0] == 0
         some, size = [name for k, name in enumerate(names) if k != self.problem.control_arm], self.problem.answer_size
         first, last = names[0], [*some[:1], *some[-1:]][: min(len(some), size or 2)]
         empty = size is None and not self.problem.never_empty  # where an answer may be
@@ -408,7 +409,7 @@ class TextView(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         if env.observation_space != base.observation_space or env.action_space != base.action_space:
             raise ValueError(f"TextView needs an environment whose actions and observations no wrapper changes: {env}")
         self.narrator, self.patience = Narrator(task, story, view, tool_calls), integer("patience", patience, 1)
-        charset = string.printable + "".join({*self.narrator.opening(["a"] * task.K, {})} - {*string.printable})
+        charset = string.printable + "".join({*" ".join(self.narrator.asks(["a"] * task.K))} - {*string.printable})
         most = 2**16 + 128 * task.K * (1 + task.D) * (1 + (task.items or 0))  # characters of a message
         self.observation_space = spaces.Text(most, min_length=0, charset=charset)
         self.action_space = spaces.Text(LONGEST, min_length=0, charset=string.printable)
@@ -451,8 +452,7 @@ class TextView(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         self._unread += 1
         info: dict[str, Any] = {"unreadable": why}
         if self._unread < self.patience:
-            allowed = self.narrator.allowed(self._names, int(self._seen["remaining"][0]) == 0)
-            return f"{why} {allowed}", 0.0, False, False, info
+            return f"{why} {self.narrator.allowed(self._names, self._seen)}", 0.0, False, False, info
         self._over = True
         info |= {"score": 0.0, "correct": False, "is_success": False, "answer": np.zeros(len(self._names), np.bool_)}
         info["total_pulls"] = int(self.narrator.asked(self._seen).sum())

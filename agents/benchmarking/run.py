@@ -423,7 +423,7 @@ def _cell(
     recipe = replace(recipe, made=None)  # public seeds depend on the agent: it is made for them again
     known, inside = place is not None and place.is_dir(), _is_inside(agent)
     how = {"jobs": jobs, "trust": trust, "env_kwargs": task.kwargs | trained | {"salt": digest(agent)}}
-    notes, own, errors, values, found, answered = [INSIDE] * inside, None, None, NONE, None, None
+    notes, own, errors, values, found, alone = [INSIDE] * inside, None, None, NONE, None, None
     if not task.fixed_confidence:
         found = _played(task, label, recipe, place, how)
         values = found.column(label, "score").astype(np.float64)
@@ -448,9 +448,8 @@ def _cell(
                 alone = _played(task, label, replace(apart(given), made=None), aside, how)
             pulls, cut = _pulls(alone, label, task)
             own = Stop(proof, float(pulls.mean()), _errors(alone, label), float(cut.mean()))
-            answered = alone
     counts = {
-        name: float(one.column(label, name).sum()) for one in (found, answered) if one for name in one.runs[0].counts
+        name: float(one.column(label, name).sum()) for one in (found, alone) if one for name in one.runs[0].counts
     }
     if lost := counts.get("forfeited"):
         notes.append(f"{lost:.0f} episodes ended without an answer, which is counted as a wrong one")

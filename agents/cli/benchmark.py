@@ -42,9 +42,8 @@ class Benchmark(Command, of="benchmark"):
         summary = result.summary()
         rows = [[name, *(with_interval(row, name) for _, row in summary.iterrows())] for name in result.columns]
         rows.append(["errors", *(with_interval(row, "errors", "{:.1%}") for _, row in summary.iterrows())])
-        for name in ("calls", "tokens", "unreadable", "forfeited"):
-            counts = summary.get(name, [math.nan] * len(summary))
-            rows.append([name, *(f"{count:,.0f}" if count == count else "" for count in counts)])
+        for name in dict.fromkeys(name for own in result.cells.values() for cell in own for name in cell.counts):
+            rows.append([name, *(f"{count:,.0f}" if count == count else "" for count in summary[name])])
         print(table([result.set, *summary["agent"]], [row for row in rows if any(row[1:])]))
         for proof, title in (("own", "stops by a proof of its own, as it says"), ("none", "stops without a proof")):
             if rows := result.stop_rows(proof):

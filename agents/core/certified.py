@@ -49,19 +49,8 @@ OPTIONS = (*OF_CERTIFIER, "delta", "completes", "early")  # of `Certified`, besi
 # `first`, `second`: the alternative to look at first. `fewest`: of an arm, when this was looked up last.
 COUNTS, REALS = ("due", "held", "over", "looked", "arm"), ("first", "second", "fewest")
 BOOK = np.dtype([*((name, np.int64) for name in COUNTS), *((name, "f8") for name in REALS)], align=True)
-INHERITED = (
-    "source",
-    "solves",
-    "anytime",
-    "resumes",
-    "oracles",
-    "by_place",
-    "own_bounds",
-    "prices",
-    "pays",
-    "counts",
-    "sees_pending",
-)
+OF_CALLS = ("prices", "pays", "sees_pending")  # what a decision costs, and what it sees
+INHERITED = ("source", "solves", "anytime", "resumes", "oracles", "by_place", "own_bounds", *OF_CALLS)
 ASK = -1  # in place of an arm: the agent within is to choose
 NEVER = 2**62  # pulls that no episode has
 

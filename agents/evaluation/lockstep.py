@@ -84,12 +84,12 @@ def play(plans: Sequence[Plan], blocks: Sequence[Block], seed: int, form: Callab
 
 
 def forfeited(policy: Any, state: object, slots: Ints, verdict: Mapping[str, Any], cut: Any = False) -> dict[str, Any]:
-    """What an agent counts in slots, and the score and `correct` of what it forfeits, or leaves unanswered: 0."""
-    found = policy.tallied(state, slots)
+    """What an agent counts in slots, if it does; what it forfeits, or leaves unanswered where it is `cut`, scores 0."""
+    found: dict[str, Any] = policy.tallied(state, slots) if getattr(policy, "counts", ()) else {}
     if FORFEITED in found:
         lost = found[FORFEITED] = np.asarray(found[FORFEITED] | cut, np.int64)
         found |= {"score": np.where(lost, 0.0, verdict["score"]), "correct": verdict["correct"] & (lost == 0)}
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 class Lockstep:
@@ -203,17 +203,12 @@ class Lockstep:
         for one in np.unique(place):
             self.pulls[one] += pulls[place == one].sum(axis=0)
 
-    def _count(self, verdict: dict[str, Any], state: object, slots: Ints, cut: Any = False) -> None:
-        """Add what the agent itself counts in slots, and make the score 0 where it forfeits, or is cut unanswered."""
-        if self.result.counts:
-            verdict |= forfeited(self.policy, state, slots, verdict, cut)
-
     def _score_checkpoint(self, observation: object, state: object, times: Ints) -> None:
         """Score the answer of now in slots whose next pulls, `times` (E,), lead beyond their next checkpoint."""
         slots = np.flatnonzero(np.minimum(times, self.most - self.spent) > self.limit - self.spent)
         answers = self.policy.recommended(observation, state, slots) if self.handcrafted else None
         verdict = self.envs.assess(slots, answers) | self._certify(slots, answers=answers)
-        self._count(verdict, state, slots)
+        verdict |= forfeited(self.policy, state, slots, verdict)
         self.result.write(self.episode[slots] - self.first, self.next_check[slots], verdict, self.spent[slots])
         self._count_pulls(self.episode[slots], self.next_check[slots], self._pulls(slots))
         self.next_check[slots] += 1
@@ -232,7 +227,7 @@ class Lockstep:
             asked = self.envs.assess(over[cut], self.policy.recommended(observation, state, over[cut]))
             for name in asked.keys() & verdict.keys():
                 verdict[name][cut] = asked[name]
-        self._count(verdict, state, over, truncated[over])
+        verdict |= forfeited(self.policy, state, over, verdict, truncated[over])
         for c in range(max(1, len(self.checks))):
             late = np.flatnonzero(self.next_check[over] <= c)
             if len(late):

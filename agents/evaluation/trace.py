@@ -160,9 +160,8 @@ def _played(policy: Any, envs: Any, root: int, number: int, checks: NDArray[np.i
     if handcrafted and truncated[0]:
         final = _answer(policy, envs, observation, state, True)
         verdict = {name: value[0] for name, value in envs.assess(first, final[None]).items()}
-    if getattr(policy, "counts", ()):
-        found = forfeited(policy, state, first, {name: np.array([x]) for name, x in verdict.items()}, truncated)
-        verdict |= {name: x[0] for name, x in found.items()}
+    found = forfeited(policy, state, first, {name: np.array([x]) for name, x in verdict.items()}, truncated)
+    verdict |= {name: x[0] for name, x in found.items()}
     while len(answers) < len(checks):
         answers.append(final)
         seen.append(_seen(envs))
