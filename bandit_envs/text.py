@@ -141,16 +141,12 @@ class Narrator:
         if drawn != "0 or 1" and task.support is not None:
             drawn = f"a number from {_exact(task.support[0])} to {_exact(task.support[1])}"
         each = drawn if task.D == 1 else f"{task.D} values, each {drawn}"
+        spread = f", with a standard deviation of {_exact(task.sigma)} at most" * (task.distribution == "gaussian")
         said = [
             f"{'There are' if task.K > 1 else 'There is'} {self.many}: {', '.join(names)}.",
             f"Each {story.pulled} of one {story.one} shows its {story.result}, {each}. Each {story.one} has a mean "
             f"{story.result}{'' if task.D == 1 else ' of each value'} that stays the same and that you do not know; "
-            "single results scatter around it"
-            + (
-                f", with a standard deviation of {_exact(task.sigma)} at most."
-                if task.distribution == "gaussian"
-                else "."
-            ),
+            f"single results scatter around it{spread}.",
             self.problem.in_words(f"Which of the {self.many}", self.many),
         ]
         if self.problem.control_arm is not None:
@@ -158,9 +154,8 @@ class Narrator:
         if task.items:
             said.append(f"All are scored on the same {task.items:,} questions, in one random order.")
         if task.budget is not None and task.cost is None:
-            said.append(
-                f"You have {task.budget:,} {story.presses if task.budget > 1 else story.pulled}. Then you answer."
-            )
+            presses = story.presses if task.budget > 1 else story.pulled
+            said.append(f"You have {task.budget:,} {presses}. Then you answer.")
         elif task.budget is not None:
             said.append(f"You can spend {task.budget:,}. Then you answer.")
         if task.cost is not None:
@@ -173,22 +168,19 @@ class Narrator:
             share = f"of such answers a share of {_exact(task.delta)} may be wrong"
             said.append(f"Answer as soon as you are sure: {share}. Use as few {story.presses} as you can.")
         if task.pull_cost:
-            said.append(
-                f"Each {story.pulled} costs {_exact(task.pull_cost)}, which comes off the score of your answer."
-            )
+            cost = f"Each {story.pulled} costs {_exact(task.pull_cost)}"
+            said.append(f"{cost}, which comes off the score of your answer.")
         if task.max_pulls is not None:
-            said.append(
-                f"After {task.max_pulls:,} {story.presses} in all it is over; without an answer the score is 0."
-            )
+            end = f"After {task.max_pulls:,} {story.presses} in all it is over"
+            said.append(f"{end}; without an answer the score is 0.")
         if task.waits:
             mean = f"{_exact(task.mean_delay)} {story.presses} later{' on average' * isinstance(task.delay, str)}"
             late = " and ".join([f"in batches of {task.batch}"] * (task.batch > 1) + [mean] * (task.delay != 0))
             said.append(f"Results come {late}; 0 for the number of {story.presses} waits for the next one.")
         if task.delta is None:
             how = self.problem.scored if self.problem.has_latest("scored", "verdict", "_score") else Problem.scored
-            said.append(
-                f"Your answer is scored from 0 to 1: {how.format_map(self.problem.settings | {'many': self.many})}."
-            )
+            scored = how.format_map(self.problem.settings | {"many": self.many})
+            said.append(f"Your answer is scored from 0 to 1: {scored}.")
         return said
 
     def opening(self, names: Sequence[str], seen: Mapping[str, NDArray[Any]]) -> str:
